@@ -11,8 +11,9 @@ from typing import Any
 from kit.compare.metrics import METRICS, phases_ns
 from kit.compare.rows import Row, Share
 from kit.report.answer import with_words
-from kit.report.plain import NONE, one_line
+from kit.report.plain import NONE
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
+from kit.report.sentences import name_of
 from kit.report.table import Cell, Column
 from kit.workloads.operations import is_operation
 
@@ -50,7 +51,9 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "times_pct": lambda known: f"{number(known)} %",
 }
 # Where a table is too wide, the columns with the smallest number are hidden first.
-HIDES = {"compile": 1, "CPU s/1k": 4, "samples/s": 5, "J/1k": 6, "step": 7}
+HIDES = {"compile_ns": 1, "cpu_per_sample_ns": 4, "samples_per_s": 5, "energy_per_sample_j": 6, "step_ns": 7}
+# Without --wide a platform shows what is judged, and joules and costs where they are known.
+OF_A_PLATFORM = ("step_ns", "fit_total_ns", "latency_ns", "sample_ns", "energy_per_sample_j", "cost_per_million")
 
 
 def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
@@ -59,7 +62,7 @@ def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
     Without `wide`, only letters of what makes a number mean less than it seems to, and of the metric that is compared.
     """
     words = column.read(row)
-    mark = METRICS[column.name].mark if column.name and words is not None else ""
+    mark = METRICS[column.name].mark if column.name in METRICS and words is not None else ""
     if mark and (wide or mark in ALWAYS_LETTERED or column.name == row.metric) and row.value(mark):
         return Cell(f"{words}{LETTERS[mark]}", style, mark=mark)
     return Cell(NONE if words is None else words, style)
@@ -77,7 +80,7 @@ def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wi
         known = row.value(name) if applies(row) else None
         return None if known is None else WORDS[metric.unit](known)
 
-    return Column(metric.title, words, name, metric.shown != "table" if is_wide is None else is_wide)
+    return Column(metric.title, words, name, is_wide=metric.shown != "table" if is_wide is None else is_wide)
 
 
 def _interval(row: Row) -> str | None:
@@ -92,8 +95,7 @@ def _observed(row: Row) -> str | None:
     shown = []
     for mark in row.marks:
         count = f" {mark.values['launches']}/{row.value('launches')}" if "launches" in mark.values else ""
-        words = mark.code.replace("_", " ").replace("two modes", "bimodal").replace("board", "device")
-        shown.append(one_line(f"{words}{count}"))
+        shown.append(f"{name_of(mark.code)}{count}")
     return ", ".join(shown) or None
 
 
@@ -164,7 +166,7 @@ def _method(row: Row) -> str | None:
     """Return by what the joules were measured."""
     tier, method, error = (row.value(f"energy_{name}") for name in ("tier", "method", "error_share"))
     within = "" if error is None else f"±{100 * error:.1f} %"
-    listed = ", ".join(part.replace("_", " ") for part in (tier, method, within) if part)
+    listed = ", ".join(name_of(part) for part in (tier, method, within) if part)
     return (listed or "not recorded") if row.value("energy_launches") else None
 
 
@@ -185,8 +187,8 @@ STEP = (
     _metric("samples_per_s", _is_network),
 )
 SCALING = (
-    Column("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None),
-    Column("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None),
+    Column("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None, "efficiency"),
+    Column("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None, "all_reduce"),
 )
 LATENCY = tuple(_metric(name, is_wide=False) for name in ("latency_ns", "p95_ns", "p99_ns"))
 MAIN = (
@@ -211,7 +213,7 @@ WIDE = (
 PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
 
 
-def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool) -> list[Column]:
+def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platform: bool = False) -> list[Column]:
     """Return the columns in which any row has something, what is judged first; without `wide` those that answer.
 
     Time per sample is one of them where batches differ; the step's is then hidden before names are cut.
@@ -220,6 +222,7 @@ def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool) -> list[
         groups: rows of each group.
         by: name of the metric that is judged.
         wide: all columns are wanted.
+        is_platform: others stand beside it, and no column is hidden.
     """
     rows = [row for group in groups for row in group]
     differ = any(len({row.cell.batch for row in group}) > 1 for group in groups)
@@ -231,24 +234,24 @@ def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool) -> list[
         columns = [*first, *second, *SCALING, *MAIN, *WIDE, *others, OBSERVED]
     else:
         says = {
-            "time/sample": differ,
-            "compile": by == "compile_ns" or any((row.value("compile_ns") or 0) >= COMPILE_SHOWN_NS for row in rows),
-            "CPU s/1k": by == "cpu_per_sample_ns"
-            or (all(row.value("energy_per_sample_j") is None for row in rows) and _cpu_says_more(groups)),
+            "sample_ns": differ,
+            "compile_ns": any((row.value("compile_ns") or 0) >= COMPILE_SHOWN_NS for row in rows),
+            "cpu_per_sample_ns": all(row.value("energy_per_sample_j") is None for row in rows)
+            and _cpu_says_more(groups),
+            by: True,
         }
         columns = [
             column
             for column in (*first, *SCALING, *MAIN)
-            if (not column.is_wide or column.name == by) and says.get(column.title, True)
+            if (not column.is_wide or column.name == by) and says.get(column.name, True)
         ]
         if by not in (column.name for column in columns) and not is_by_latency:
             columns.append(_metric(by, is_wide=False))
-    hides = {title: rank for title, rank in HIDES.items() if title != "step" or differ}
-    return [
-        column._replace(hides=hides.get(column.title, 0))
-        for column in columns
-        if any(column.read(row) is not None for row in rows)
-    ]
+    columns = [column for column in columns if any(column.read(row) is not None for row in rows)]
+    if is_platform:
+        return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, by)] or [*STEP[:1]]
+    hides = HIDES if differ else HIDES | {"step_ns": 0}
+    return [column._replace(hides=hides.get(column.name, 0)) for column in columns]
 
 
 def _cpu_says_more(groups: Sequence[Sequence[Row]]) -> bool:

@@ -13,9 +13,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kit.compare.rows import Comparison, GroupRows
+from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.answer import answer
-from kit.report.columns import NAME_MAX, STEP, STYLES, cell_of, columns_of
+from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
 from kit.report.comparison_records import cases, document, records
 from kit.report.conclusions import group_sentences, platform_sentences
 from kit.report.headline import headline, short_names, sides_of
@@ -28,8 +28,6 @@ from kit.workloads.operations import is_operation
 
 ROWS_MAX = 40
 GAP = 2
-# Without --wide a platform shows what is judged, and joules and costs where they are known.
-ANSWERING = ("step", "fit", "median", "time/sample", "J/1k", "cost/1M")
 EMPTY = Cell("", is_empty=True)
 
 
@@ -80,68 +78,82 @@ def comparison_report(
 def _tables(
     comparison: Comparison, groups: Sequence[GroupRows], titles: Mapping[str, str], *, wide: bool
 ) -> list[Table]:
-    """Return a table for each group; all have the same columns."""
+    """Return a table for each group; all have the same columns.
+
+    A line is a row; where sides stand next to each other, it is a member, and below each side without a number is a
+    letter, whose reason is a footnote.
+    """
     sides, short, is_sided = sides_of(comparison), short_names(comparison), comparison.kind == "platforms"
-    shown = dict[str, list[Column]]()
+    shown = {}
     for side in sides:
-        of_groups = [[row for row in group.rows if not is_sided or row.side == side] for group in groups]
-        columns = columns_of(of_groups, comparison.by, wide=wide)
-        if is_sided:
-            answering = [known for known in columns if wide or known.title in ANSWERING or known.name == comparison.by]
-            columns = [column._replace(hides=0) for column in answering or STEP[:1]]
-        shown[side] = columns
+        rows = [[row for row in group.rows if not is_sided or row.side == side] for group in groups]
+        shown[side] = columns_of(rows, comparison.by, wide=wide, is_platform=is_sided)
     tables = []
     for group in groups:
+        baseline = sides[0] if is_sided else group.baseline if len(group.rows) > 1 else None
+        against = f"against {one_line(short.get(baseline, baseline))}" if baseline else ""
         columns = [Column("", right=False, width_max=NAME_MAX)]
-        baseline = one_line(short.get(group.baseline or "", group.baseline or ""))
-        against = f"against {baseline}" if group.baseline and len(group.rows) > 1 else ""
         for side in sides:
-            if not is_sided:
-                columns += [*shown[side], Column(against, right=False, folds=True)]
-                continue
-            answers = [Column(f"against {short[sides[0]]}", right=False)] if side != sides[0] else []
+            answers = [] if is_sided and side == sides[0] else [Column(against, right=False, folds=not is_sided)]
             of_side = [*shown[side], *answers]
             # A platform is called by its whole name where there is room for it.
-            over = side if len(side) <= sum(len(column.title) + GAP for column in of_side) else short[side]
-            columns += [column._replace(over=one_line(over)) for column in of_side]
-        rows = _lines_of_sides(group, sides, shown, wide=wide) if is_sided else []
-        for row in [] if is_sided else group.rows:
-            style = "" if row.has_number else "red"
-            name = f"{row.member} · {short[row.side]}" if row.side in short else row.name
-            is_silent = not against and row.is_baseline and row.has_number
-            verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
-            cells = [cell_of(column, row, style, wide=wide) for column in shown[""]]
-            rows.append([Cell(one_line(name), style), *cells, Cell("" if is_silent else answer(row), verdict)])
-        below = platform_sentences(group, short, titles) if is_sided else group_sentences(group, titles, wide=wide)
-        tables.append(Table(" · ".join(map(one_line, group.title)), columns, rows, below))
+            has_room = len(side) <= sum(len(column.title) + GAP for column in of_side)
+            columns += [column._replace(over=one_line(side if has_room else short[side])) for column in of_side]
+        if is_sided:
+            lines, below = dict[str, dict[str, Row]](), platform_sentences(group, short, titles)
+            for row in group.rows:
+                lines.setdefault(row.member, {})[row.side] = row
+            cells = [_line(group, member, by_side, shown, against, wide=wide) for member, by_side in lines.items()]
+        else:
+            below = group_sentences(group, titles, wide=wide)
+            names = [f"{row.member} · {short[row.side]}" if row.side in short else row.name for row in group.rows]
+            cells = [
+                _line(group, name, {"": row}, shown, against, wide=wide)
+                for name, row in zip(names, group.rows, strict=True)
+            ]
+        tables.append(Table(" · ".join(map(one_line, group.title)), columns, cells, below))
     return tables
 
 
-def _lines_of_sides(
-    group: GroupRows, sides: Sequence[str], shown: Mapping[str, Sequence[Column]], *, wide: bool
-) -> list[list[Cell]]:
-    """Return a line for each member; below each side, a letter where it has no number, whose reason is a footnote."""
-    rows = {(row.member, row.side): row for row in group.rows}
-    why = {(missing.member, missing.side): sentence(missing.reason) for missing in group.missing}
-    here = {row.side for row in group.rows}
-    lines = []
-    for member in dict.fromkeys(row.member for row in group.rows):
-        line = [Cell(one_line(member))]
-        for side in sides:
-            row, because = rows.get((member, side)), why.get((member, side), "") if side in here else ""
-            last = [EMPTY] if side != sides[0] else []
-            if row is None and not because:  # nothing of the group is on this side
-                line += [EMPTY] * len(shown[side])
-            elif row is None or not row.has_number:
-                because = because or (f"failed: {sentence(row.failure)}" if row and row.failure else "no rounds")
-                line += [Cell(NONE, because=because), *[Cell(NONE)] * (len(shown[side]) - 1)]
-            else:
-                line += [cell_of(column, row, "", wide=wide) for column in shown[side]]
-                verdict = "" if row.versus is None else STYLES.get(row.versus.verdict, "")
-                last = [Cell(answer(row), verdict)] if last else []
-            line += last
-        lines.append(line)
-    return lines
+def _line(
+    group: GroupRows,
+    name: str,
+    rows: Mapping[str, Row],
+    shown: Mapping[str, Sequence[Column]],
+    against: str,
+    *,
+    wide: bool,
+) -> list[Cell]:
+    """Return the cells of a row, or of a member: below each side without a number a letter, whose reason is a footnote.
+
+    Args:
+        group: of the row.
+        name: of the line.
+        rows: by side; a lone row has the side "".
+        shown: columns of each side.
+        against: title of the column that answers; empty: a baseline need not say that it is one.
+        wide: letters of all metrics are wanted.
+    """
+    is_sided, line = "" not in shown, [Cell(one_line(name), "" if "" not in rows or rows[""].has_number else "red")]
+    for side, columns in shown.items():
+        row, has_answer = rows.get(side), not is_sided or side != next(iter(shown))
+        if row is not None and (row.has_number or not is_sided):
+            style = "" if row.has_number else "red"
+            verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
+            words = "" if not against and row.is_baseline and row.has_number else answer(row)
+            cells, last = [cell_of(column, row, style, wide=wide) for column in columns], Cell(words, verdict)
+        else:
+            is_here = any(known.side == side for known in group.rows)
+            reasons = [
+                known.reason for known in group.missing if is_here and (known.member, known.side) == (name, side)
+            ]
+            because = sentence(reasons[0]) if reasons else ""
+            if row is not None:
+                because = "no rounds" if row.failure is None else f"failed: {sentence(row.failure)}"
+            nothing = [Cell(NONE, because=because), *[Cell(NONE)] * (len(columns) - 1)]
+            cells, last = nothing if because else [EMPTY] * len(columns), EMPTY
+        line += [*cells, last] if has_answer else cells
+    return line
 
 
 def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:

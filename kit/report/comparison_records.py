@@ -8,19 +8,17 @@ all others, baselines too         passed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-import msgspec
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from kit.compare.conclusions import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.profile.cell import AXES
-from kit.report.answer import answer
+from kit.report.answer import answer, says_unresolved
 from kit.report.quantity import duration
 from kit.report.sentences import sentence
-from kit.report.table import Case
+from kit.report.table import Case, Column, field, record_of
 from kit.stats.estimate import Estimate, SlowerBy
 
 # fmt: off
@@ -39,102 +37,123 @@ def document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for JSON: groups with their rows, whose numbers have the names of CSV's columns."""
     groups = [
         {name: getattr(group, name) for name in GROUP}
-        | {
-            "rows": [
-                {name: numbers(row) if name == "numbers" else getattr(row, name) for name in ROW} for row in group.rows
-            ]
-        }
+        | {"rows": [{name: getattr(row, name, None) for name in ROW} | {"numbers": numbers(row)} for row in group.rows]}
         for group in comparison.groups
     ]
-    by = short_name(comparison.by)
-    return {name: getattr(comparison, name) for name in WHOLE} | {"groups": groups, "by": by}
+    return {name: getattr(comparison, name) for name in WHOLE} | {"groups": groups, "by": short_name(comparison.by)}
 
 
 def numbers(row: Row) -> dict[str, Any]:
-    """Return the metrics of a row; those of a part, as a fit, where it has that part."""
-    known = {name: row.value(name) for name in METRICS}
-    parts = {metric.part for name, metric in METRICS.items() if metric.part and known[name] is not None}
-    kept = {
-        name: of
-        for name, of in known.items()
-        if of is not None or not (part := METRICS[name].part) or (part in parts and part != "rare")
-    }
-    return kept | (details(row.samples[0]) if len(row.samples) == 1 else {})
+    """Return the metrics of a row, and what was counted and sampled."""
+    return _part(row, "", "rare", "energy", "fit", "reach") | _details(row)
 
 
-def records(comparison: Comparison) -> list[dict[str, object]]:
-    """Return a record a row."""
-    return [
-        _record(group, row) | {"rule": comparison.rule, "by": short_name(comparison.by)}
-        for group in comparison.groups
-        for row in group.rows
-    ]
+def _part(row: Row, *parts: str) -> dict[str, Any]:
+    """Return the metrics of some parts: those of a fit, of energy or of reach where the row has any of the part."""
+    kept: dict[str, Any] = {}
+    for part in parts:
+        known = {name: row.value(name) for name, metric in METRICS.items() if metric.part == part}
+        if part == "rare":
+            known = {name: value for name, value in known.items() if value is not None}
+        kept |= known if not part or any(value is not None for value in known.values()) else {}
+    return kept
 
 
-def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
-    """Return a case a row; without a limit a verdict "slower" fails."""
-    limited = () if allowed_pct is None else limited_rows(comparison, allowed_pct)
-    shown = {id(row): slower_by for _, row, slower_by in limited}
-    return [_case(comparison, group, row, shown.get(id(row))) for group in comparison.groups for row in group.rows]
+def _details(row: Row) -> dict[str, Any]:
+    return details(row.samples[0]) if len(row.samples) == 1 else {}
 
 
-def _record(group: GroupRows, row: Row) -> dict[str, object]:
-    known = numbers(row)
+class Compared(NamedTuple):
+    """A row where it is compared."""
 
-    def metrics(*parts: str) -> dict[str, object]:
-        return {name: value for name, value in known.items() if name in METRICS and METRICS[name].part in parts}
+    comparison: Comparison
+    group: GroupRows
+    row: Row
 
-    record: dict[str, object] = {"group": group.key, "name": row.name, "member": row.member, "side": row.side}
-    record["profiles"] = " ".join(row.profiles)
-    record |= {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}
-    record |= metrics("") | {"baseline": group.baseline, "is_baseline": row.is_baseline}
-    record |= {name: getattr(row.versus, name, None) for name in VERSUS}
-    record |= {f"energy_{name}": getattr(row.energy_versus, name, None) for name in VERSUS}
-    record |= metrics("energy")
-    record["two_modes"] = _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())
-    record["not_compared"] = _joined(mismatch.kind for mismatch in row.blocked)
-    record["marks"] = _joined(mark.code for mark in row.marks)
-    record["failure"] = None if row.failure is None else sentence(row.failure)
-    record |= metrics("fit", "reach", "rare")
-    if row.score_difference is not None:
-        record |= {f"score_difference_{name}": getattr(row.score_difference, name) for name in SCORE}
-    parts = {
-        "break_even": row.break_even,
-        "efficiency": row.scaling and row.scaling.efficiency,
-        "all_reduce": row.scaling and row.scaling.all_reduce,
-    }
-    for prefix, part in parts.items():
-        if part is not None:
-            record |= {f"{prefix}_{name}": value for name, value in msgspec.structs.asdict(part).items()}
-    return record | {name: value for name, value in known.items() if name not in METRICS}
+
+def _all_rows(comparison: Comparison) -> list[Compared]:
+    return [Compared(comparison, group, row) for group in comparison.groups for row in group.rows]
+
+
+def _of_row(name: str, read: Callable[[Row], object]) -> Column:
+    return field(name, lambda compared: read(compared.row))
+
+
+def _struct(prefix: str, read: Callable[[Row], Any], names: Iterable[str] = (), *, always: bool = False) -> Column:
+    """Return the fields of a part of a row, of all its attributes or of `names`; `always`: without the part, too."""
+
+    def fields(compared: Compared) -> dict[str, object]:
+        part = read(compared.row)
+        listed = (names or part.__struct_fields__) if part is not None or always else ()
+        return {f"{prefix}{name}": getattr(part, name, None) for name in listed}
+
+    return field("", fields)
 
 
 def _joined(words: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(words))
 
 
-def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
+FIELDS = (
+    field("group", lambda compared: compared.group.key),
+    _struct("", lambda row: row, ("name", "member", "side")),
+    _of_row("profiles", lambda row: " ".join(row.profiles)),
+    _of_row("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
+    _of_row("", lambda row: _part(row, "")),
+    field("baseline", lambda compared: compared.group.baseline),
+    _of_row("is_baseline", lambda row: row.is_baseline),
+    _struct("", lambda row: row.versus, VERSUS, always=True),
+    _struct("energy_", lambda row: row.energy_versus, VERSUS, always=True),
+    _of_row("", lambda row: _part(row, "energy")),
+    _of_row("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
+    _of_row("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
+    _of_row("marks", lambda row: _joined(mark.code for mark in row.marks)),
+    _of_row("failure", lambda row: None if row.failure is None else sentence(row.failure)),
+    _of_row("", lambda row: _part(row, "rare", "fit", "reach")),
+    _struct("score_difference_", lambda row: row.score_difference, SCORE),
+    _struct("break_even_", lambda row: row.break_even),
+    _struct("efficiency_", lambda row: row.scaling and row.scaling.efficiency),
+    _struct("all_reduce_", lambda row: row.scaling and row.scaling.all_reduce),
+    _of_row("", _details),
+    field("rule", lambda compared: compared.comparison.rule),
+    field("by", lambda compared: short_name(compared.comparison.by)),
+)
+
+
+def records(comparison: Comparison) -> list[dict[str, object]]:
+    """Return a record a row."""
+    return [record_of(FIELDS, compared) for compared in _all_rows(comparison)]
+
+
+def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
+    """Return a case a row; without a limit a verdict "slower" fails."""
+    limited = () if allowed_pct is None else limited_rows(comparison, allowed_pct)
+    shown = {id(row): slower_by for _, row, slower_by in limited}
+    return [_case(compared, shown.get(id(compared.row))) for compared in _all_rows(comparison)]
+
+
+def _case(compared: Compared, limited: SlowerBy | None) -> Case:
     """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
+    comparison, group, row = compared
     name = "step_ns" if row.cell.task == "fit" else comparison.by
-    metric, known = METRICS[name], row.value(name)
-    case, words = Case(f"{row.name} {row.cell.key}", " · ".join(group.title)), answer(row)
+    metric, known, words = METRICS[name], row.value(name), answer(row)
+    case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title), words=words)
     if known is not None:
         output = f"{known:.4g} {metric.title}" if not metric.is_time else duration(known, 4)
         output += {"step_ns": " a step", "latency_ns": " latency"}.get(name, "")
         case = case._replace(output=output if row.is_baseline else f"{output}, {words}")
         case = case._replace(time_s=known / 1e9 if name.endswith("_ns") else None)
     if not row.has_number:
-        return case._replace(outcome="error", words=words, kind="failed")
+        return case._replace(outcome="error", kind="failed")
     if row.is_baseline:
-        is_alone = comparison.kind != "cells" and all(
-            other is row for other in group.rows if other.member == row.member
-        )
+        others = (other for other in group.rows if other is not row and other.member == row.member)
+        is_alone = comparison.kind != "cells" and not any(others)
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:
-        return case._replace(outcome="skipped", words=words)
+        return case._replace(outcome="skipped")
     shown = limited or ("slower" if row.versus.verdict == metric.words[1] else row.versus.verdict)
     if shown == "slower":
-        return case._replace(outcome="failed", words=words, kind=metric.words[1])
+        return case._replace(outcome="failed", kind=metric.words[1])
     if shown == "unresolved":
-        return case._replace(outcome="skipped", words=words if words.startswith(shown) else f"{shown}: {words}")
+        return case._replace(outcome="skipped", words=words if says_unresolved(row.versus) else f"{shown}: {words}")
     return case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from kit.compare.fleet import Absent, Fleet, Node
 from kit.report.audit import evidence
@@ -11,7 +11,7 @@ from kit.report.notes import mismatch_words
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted, several
 from kit.report.sentences import sentence
-from kit.report.table import Case, Cell, Column, Report, Table
+from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
 
 # Text lists at most this many nodes that are like the others; other formats list all.
 ROWS_MAX = 30
@@ -19,46 +19,32 @@ SUSPECT = "suspect"
 # By the verdict; of a node that stands out, but not by two profiles and more.
 WORDS = {"slower": "slow", "faster": "fast", "same": "like the others", "unresolved": "unresolved"}
 ONCE_WORDS = {"slower": "slow once", "faster": "fast once"}
+ABSENT, FASTER = "no profile", "faster"
 # What the headline counts, and the style of some words.
-STAND_OUT = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"], "faster")
-STYLES = {"slow": "red", "fast": "green", SUSPECT: "yellow", "no profile": "yellow"}
+STAND_OUT = ("slow", SUSPECT, ONCE_WORDS["slower"], "fast", ONCE_WORDS["faster"], FASTER)
+STYLES = {"slow": "red", "fast": "green", SUSPECT: "yellow", ABSENT: "yellow"}
 # More in one cell are a list nobody reads: JSON has all.
 REASONS_MAX = 4
 
 
 def fleet_report(fleet: Fleet) -> Report:
     """Return the report."""
-    columns = [
-        Column("node", right=False, width_max=40),
-        Column("step, others = 1"),
-        Column("verdict", right=False),
-        Column("why", right=False, folds=True),
-    ]
     apart = [node for node in fleet.nodes if node.stands_out or node.failed]
     shown = [*apart, *[node for node in fleet.nodes if node not in apart][: max(0, ROWS_MAX - len(apart))]]
     names = {node.name for node in fleet.nodes}
     absent = [node for node in fleet.absent if node.name not in names]
     unfinished = [node for node in fleet.absent if node.name in names]
+    columns = [column for column in COLUMNS if column.title]
     listed: list[Node | Absent] = [*shown, *absent]
-    rows = [
-        [
-            Cell(one_line(node.name)),
-            Cell(_ratio(node)),
-            Cell(_word(node), STYLES.get(_word(node), "dim")),
-            Cell(_why(node)),
-        ]
-        for node in listed
-    ]
+    every: list[Node | Absent] = [*fleet.nodes, *fleet.absent]
+    rows = [[_cell(column, node) for column in columns] for node in listed]
     return Report(
         name="kit fleet",
         headline=[_headline(fleet, len(absent), len(unfinished))],
         tables=[Table("", columns, rows)] if rows else [],
         notes=_notes(fleet, unfinished, len(shown)),
-        records=[*map(_record, fleet.nodes), *map(_record, absent)],
-        cases=[
-            *map(_case, fleet.nodes),
-            *(_case(node)._replace(kind="unfinished" if node.name in names else _word(node)) for node in fleet.absent),
-        ],
+        records=[record_of(COLUMNS, node) for node in (*fleet.nodes, *absent)],
+        cases=[_case(node, names) for node in every],
         labels=["node"],
         document=fleet,
     )
@@ -80,11 +66,12 @@ def _headline(fleet: Fleet, absent: int, unfinished: int) -> str:
 
 def _word(node: Node | Absent) -> str:
     if isinstance(node, Absent):
-        return "no profile"
-    if node.versus.is_spread_assumed and node.versus.verdict == "faster":
-        return "faster"  # of so few nodes the others may be the slow ones
+        return ABSENT
+    verdict = node.versus.verdict
+    if node.versus.is_spread_assumed and verdict == "faster":
+        return FASTER  # of so few nodes the others may be the slow ones
     is_once = node.stands_out and not node.said_again
-    return SUSPECT if node.is_suspect else (ONCE_WORDS if is_once else WORDS)[node.versus.verdict]
+    return SUSPECT if node.is_suspect else (ONCE_WORDS if is_once else WORDS)[verdict]
 
 
 def _ratio(node: Node | Absent) -> str:
@@ -127,21 +114,33 @@ def _notes(fleet: Fleet, unfinished: Sequence[Absent], shown: int) -> list[str]:
     return notes
 
 
-def _record(node: Node | Absent) -> dict[str, object]:
-    record: dict[str, object] = {"node": one_line(node.name), "verdict": _word(node)}
+def _numbers(node: Node | Absent) -> dict[str, object]:
     if isinstance(node, Absent):
-        return record | {"measured": 0, "why": _why(node)}
-    record |= {"slow": int(node.is_slow), "suspect": int(node.is_suspect), "measured": 1}
-    record |= {name: getattr(node.versus, name) for name in ("ratio", "low", "high", "p_adjusted")}
-    record |= {"profiles": len(node.profiles), "cells": node.cells, "failed": node.failed}
-    return record | {"why": _why(node)}
+        return {"measured": 0}
+    judged = {name: getattr(node.versus, name) for name in ("ratio", "low", "high", "p_adjusted")}
+    counts = {"profiles": len(node.profiles), "cells": node.cells, "failed": node.failed}
+    return {"slow": int(node.is_slow), "suspect": int(node.is_suspect), "measured": 1} | judged | counts
 
 
-def _case(node: Node | Absent) -> Case:
-    case = Case(node.name, "kit fleet")
+COLUMNS = (
+    Column("node", lambda node: one_line(node.name), "node", right=False, width_max=40),
+    Column("step, others = 1", _ratio),
+    Column("verdict", _word, "verdict", right=False),
+    field("", _numbers),
+    Column("why", _why, "why", right=False, folds=True),
+)
+
+
+def _cell(column: Column, node: Node | Absent) -> Cell:
+    return Cell(column.read(node) or "", STYLES.get(_word(node), "dim") if column.name == "verdict" else "")
+
+
+def _case(node: Node | Absent, measured: Set[str]) -> Case:
+    """Return the case of a node; one that is not there is unfinished if it is among those that were measured."""
+    case = Case(node.name, "kit fleet", words=_why(node))
     if isinstance(node, Absent):
-        return case._replace(outcome="error", words=_why(node))
-    words = f"{_ratio(node)} the step of the others. {_why(node)}".strip()
+        return case._replace(outcome="error", kind="unfinished" if node.name in measured else ABSENT)
+    words = f"{_ratio(node)} the step of the others. {case.words}".strip()
     if node.is_slow:
         return case._replace(outcome="failed", words=words, kind="slow")
     if node.failed:

@@ -51,18 +51,17 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
     """Return what was compared: two lines for one run, a line a side for several; with `wide` the rule, too."""
     rule, heads = f" (rule {comparison.rule})" if wide else "", comparison.headlines
     if comparison.kind == "runs" or (comparison.sides and len(heads) > 1):
-        short, lines = short_names(comparison) if comparison.kind == "runs" else {}, list[str]()
-        for head in heads[:SIZES_MAX]:
-            letter = f"{short[head.label]}  " if head.label in short else ""
-            details = [head.suite, *device_words(head), _runs(head), moment(head.created), f"kit {head.kit}"]
-            lines.append(one_line(f"{letter}{head.label}: {' · '.join(details)}") + rule)
-        return lines
+        short = short_names(comparison) if comparison.kind == "runs" else {}
+        names = [f"{short[head.label]}  {head.label}" if head.label in short else head.label for head in heads]
+        ran = [" · ".join([head.suite, *_ran(head), f"kit {head.kit}"]) for head in heads[:SIZES_MAX]]
+        return [f"{one_line(f'{name}: {words}')}{rule}" for name, words in zip(names, ran, strict=False)]
     axes = {axis: list(dict.fromkeys(value for head in heads for value in head.axes[axis])) for axis in heads[0].axes}
     are_programs = axes["precision"] == [OWN]
     are_operations = not are_programs and {*axes["workload"]} <= OPERATIONS.keys()
     noun = "program" if are_programs else "operation" if are_operations else "network"
-    frameworks = _counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework")
-    crossed = [_counted_or_named(axes["workload"], noun), *([] if are_programs else [frameworks])]
+    crossed = [_counted_or_named(axes["workload"], noun)]
+    if not are_programs:
+        crossed.append(_counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework"))
     crossed += [] if are_operations else ["+".join(axes["task"])]
     data = dict.fromkeys(name for head in heads for name in head.data)
     what = [
@@ -74,34 +73,31 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
         counted(len(heads), "platform") if heads[1:] else counted(heads[0].rounds, "round"),
     ]
     listed = ", ".join(part for part in what if part)
-    if heads[1:]:
-        suites = " and ".join(dict.fromkeys(name for head in heads for name in head.suite.split(" and ")))
-        lines = [_platform(head, heads[0]) for head in heads[:PLATFORMS_LISTED_MAX]]
-        if (more := len(heads) - PLATFORMS_LISTED_MAX) > 0:
-            lines.append(f"and {counted(more, 'platform')} more")
-        return [one_line(f"{suites}: {listed}{rule}"), *lines]
-    (head,) = heads
-    label = f"{head.given_label} · " if head.given_label else ""
-    where = " · ".join([*device_words(head), moment(head.created), f"kit {head.kit}{rule}"])
-    return [one_line(f"{label}{head.suite}: {listed}"), one_line(where)]
+    if not heads[1:]:
+        (head,) = heads
+        label = f"{head.given_label} · " if head.given_label else ""
+        where = " · ".join([*device_words(head), moment(head.created), f"kit {head.kit}{rule}"])
+        return [one_line(f"{label}{head.suite}: {listed}"), one_line(where)]
+    suites = " and ".join(dict.fromkeys(name for head in heads for name in head.suite.split(" and ")))
+    lines = [one_line(f"{suites}: {listed}{rule}")]
+    for head in heads[:PLATFORMS_LISTED_MAX]:
+        # In what the platform differs from the first.
+        apart = [
+            f"{prefix}{several(head.axes[axis])}"
+            for axis, prefix in NAMED_ABOVE.items()
+            if sorted(head.axes[axis]) != sorted(heads[0].axes[axis])
+        ]
+        apart += [f"data {several(head.data)}"] if sorted(head.data) != sorted(heads[0].data) else []
+        lines.append(one_line(f"{head.label}: {' · '.join(_ran(head, apart))}"))
+    more = len(heads) - PLATFORMS_LISTED_MAX
+    return [*lines, f"and {counted(more, 'platform')} more"] if more > 0 else lines
 
 
-def _platform(head: Headline, base: Headline) -> str:
-    """Return a platform's device, its runs, and in what it differs from the first."""
-    apart = [
-        f"{prefix}{several(head.axes[axis])}"
-        for axis, prefix in NAMED_ABOVE.items()
-        if sorted(head.axes[axis]) != sorted(base.axes[axis])
-    ]
-    apart += [f"data {several(head.data)}"] if sorted(head.data) != sorted(base.data) else []
-    details = [*device_words(head), *apart, _runs(head), moment(head.created)]
-    return one_line(f"{head.label}: {' · '.join(details)}")
-
-
-def _runs(head: Headline) -> str:
-    """Return ``3 runs of 4 to 8 rounds``."""
+def _ran(head: Headline, apart: Sequence[str] = ()) -> list[str]:
+    """Return on which devices a side ran, what is `apart`, ``3 runs of 4 to 8 rounds``, and when."""
     more = f" to {head.rounds_max}" if head.rounds_max > head.rounds else ""
-    return f"{counted(head.profiles, 'run')} of {head.rounds}{more} {'round' if head.rounds_max == 1 else 'rounds'}"
+    rounds = f"{counted(head.profiles, 'run')} of {head.rounds}{more} {'round' if head.rounds_max == 1 else 'rounds'}"
+    return [*device_words(head), *apart, rounds, moment(head.created)]
 
 
 def device_words(head: Headline) -> list[str]:

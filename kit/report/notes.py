@@ -31,13 +31,13 @@ WARNINGS_MAX = 3
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
 # What makes a platform, and stands in its headline.
 OF_A_PLATFORM = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.model", "sensor.*")
-# What a column shows, unless a note says it with this run's numbers.
+# What a column shows, by its name, unless a note says it with this run's numbers.
 MEANINGS = {
-    "step": "time per batch",
-    "fit": "training time without the first step",
-    "compile": "trace, compile and first step",
-    "J/1k": "joules per 1,000 samples",
-    "injected": "delay that the self-test adds",
+    "step_ns": "time per batch",
+    "fit_total_ns": "training time without the first step",
+    "compile_ns": "trace, compile and first step",
+    "energy_per_sample_j": "joules per 1,000 samples",
+    "injected_ratio": "delay that the self-test adds",
 }
 # What × is a ratio of, by the unit of the metric that is compared; of others it is their title.
 RATIOS = {"ns": "times", "s": "times", "b": "memory", "per_1k": "joules", "s_per_1k": "CPU times"}
@@ -57,15 +57,15 @@ def explanation(finding: Finding, who: str) -> Explanation:
 
 
 def explanations(group: GroupRows) -> list[Explanation]:
-    """Return what explains the group's numbers, gravest first."""
+    """Return what explains the group's numbers, gravest first, without a remedy that a row has tried."""
     names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
-    lines = []
+    variants, lines = {row.cell.variant for row in group.rows}, []
     for finding in group.findings:
         if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES):
             line = explanation(finding, one_line(names[finding.cell_key]))
-            # The remedy is done where a row of this very group is that variant.
-            is_tried = any(f"--variant {name}:" in (line.remedy or "") for name in names.values())
-            lines.append(line._replace(remedy=None) if is_tried else line)
+            # As `kit run --variant` takes it: NAME:env=…
+            variant = "" if finding.remedy is None else str(finding.remedy.values.get("variant", ""))
+            lines.append(line._replace(remedy=None) if variant.partition(":")[0] in variants else line)
     return lines
 
 
@@ -92,19 +92,19 @@ def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[s
 
     `marks`: names of the metrics whose letters stand behind values.
     """
-    letters = {code: LETTERS[mark].strip() for mark in OF_MARKS if mark in marks for code in OF_MARKS[mark]}
-    elsewhere = [code for listed in (*OF_MARKS.values(), *OF_COLUMNS.values()) for code in listed]
+    letters = {
+        code: f"{LETTERS[mark].strip()}  " for mark, codes in OF_MARKS.items() if mark in marks for code in codes
+    }
+    always = {*ALWAYS, *OF_MARKS["is_disturbed"], *letters}
+    elsewhere = {code for codes in (*OF_MARKS.values(), *OF_COLUMNS.values()) for code in codes}
     by_code: dict[str, list[str]] = {}
     for note in comparison.notes:
         code = note.what.code
-        if code in letters:
-            by_code.setdefault(code, []).append(f"{letters[code]}  {note_line(note)}")
-        elif code in (*ALWAYS, *OF_MARKS["is_disturbed"]) or (wide and code not in elsewhere):
-            by_code.setdefault(code, []).append(note_line(note))
+        if code in always or (wide and code not in elsewhere):
+            by_code.setdefault(code, []).append(f"{letters.get(code, '')}{note_line(note)}")
     # Several runs have no such notes of their own.
-    for mark in sorted(marks & OF_MARKS.keys()):
-        if mark in OF_MARKS[mark]:
-            by_code.setdefault(mark, [f"{letters[mark]}  {sentence(reason(mark))}"])
+    for mark in sorted(marks & letters.keys()):
+        by_code.setdefault(mark, [f"{letters[mark]}{sentence(reason(mark))}"])
     lines = []
     for alike in by_code.values():
         rest = len(alike) - ALIKE_MAX
@@ -114,16 +114,12 @@ def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[s
 
 def legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
     """Return a line that explains the columns and signs that are shown; a note may explain a column."""
-    meanings = dict[str, list[str]]()
-    if all(is_operation(group.rows[0].cell) for group in comparison.groups):
-        meanings["step"] = ["time per operation"]
-    for title, codes in OF_COLUMNS.items():
-        meanings[title] = [note_line(note) for note in comparison.notes if note.what.code in codes]
-    parts = [
-        f"{title}: {words}"
-        for title in dict.fromkeys(column.title for table in tables for column in table.columns)
-        for words in meanings.get(title) or ([MEANINGS[title]] if title in MEANINGS else [])
-    ]
+    are_operations = all(is_operation(group.rows[0].cell) for group in comparison.groups)
+    meanings = MEANINGS | ({"step_ns": "time per operation"} if are_operations else {})
+    parts = []
+    for name, title in {column.name: column.title for table in tables for column in table.columns}.items():
+        noted = [note_line(note) for note in comparison.notes if note.what.code in OF_COLUMNS.get(name, {})]
+        parts += [f"{title}: {words}" for words in noted or ([meanings[name]] if name in meanings else [])]
     answers = [row[-1].words for table in tables for row in table.rows]
     metric = METRICS[comparison.by]
     paired = ", paired within rounds" if comparison.kind == "cells" else ""
@@ -136,21 +132,17 @@ def legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
 
 def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
     """Return what differs between runs, a line each; with `wide` also what explains nothing by itself."""
-    graded = [
-        mismatch
-        for mismatch in comparison.mismatches
-        if mismatch.grade in GRADES and not (comparison.kind == "platforms" and mismatch.kind in OF_A_PLATFORM)
-    ]
-    warning = sum(mismatch.grade == "warns" for mismatch in graded)
-    are_few = warning <= WARNINGS_MAX or wide
-    lines = [
-        f"{GRADES[mismatch.grade]}: {mismatch_words(mismatch)}"
-        for mismatch in graded
-        if are_few or mismatch.grade != "warns"
-    ]
-    if not are_few:
-        lines.append(f"{warning} facts {GRADES['warns']}: --why lists them")
-    noted = [mismatch_words(mismatch) for mismatch in comparison.mismatches if mismatch.grade not in GRADES]
+    lines, noted, warning = [], [], []
+    for mismatch in comparison.mismatches:
+        words = mismatch_words(mismatch)
+        if mismatch.grade not in GRADES:
+            noted.append(words)
+        elif comparison.kind != "platforms" or mismatch.kind not in OF_A_PLATFORM:
+            lines.append(f"{GRADES[mismatch.grade]}: {words}")
+            warning += lines[-1:] if mismatch.grade == "warns" else []
+    if len(warning) > WARNINGS_MAX and not wide:
+        lines = [line for line in lines if line not in warning]
+        lines.append(f"{len(warning)} facts {GRADES['warns']}: --why lists them")
     if noted and wide:
         lines.append(f"also differs: {several(noted, '; ')}")
     if not lines and comparison.kind == "runs" and wide:

@@ -44,10 +44,16 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
             shown = {name: _Shown(name, value) for name, value in values.items()}
             return one_line(templates[code].format_map(shown), LENGTH_MAX)
     listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
-    plain = one_line(code.replace("_", " "))
-    return f"{plain} ({listed})" if listed else plain
+    return f"{name_of(code)} ({listed})" if listed else name_of(code)
 
 
+def name_of(code: str) -> str:
+    """Return a code as a name: ``step too short for clock``."""
+    return NAMES.get(code) or one_line(code.replace("_", " "))
+
+
+# A code is its own name, but for these.
+NAMES = {"two_modes": "bimodal"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -348,14 +354,14 @@ WIDE: Templates = {
     "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
     "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
 }
-# These explain a column, by its title: the legend has them where the column is shown.
+# These explain a column, by its name: the legend has them where the column is shown.
 OF_COLUMNS: dict[str, Templates] = {
-    "cost/1M": {
+    "cost_per_million": {
         "cost": "a million samples at {hour} an hour plus {kwh} a kWh for the joules shown",
         "cost_of_time": "a million samples at {hour} an hour",
         "cost_of_energy": "energy alone, a million samples at {kwh} a kWh for the joules shown",
     },
-    "J/1k": {
+    "energy_per_sample_j": {
         "energy_device_counter": "joules per 1,000 samples by device counter ({sensors}), ±{error_pct:.1f} % over "
         "{block_s}",
         "energy_integrated_power": "joules per 1,000 samples by integrated power ({sensors}), ±{error_pct:.1f} % "
@@ -364,14 +370,14 @@ OF_COLUMNS: dict[str, Templates] = {
         "{block_s}",
         "energy_tier_unknown": "joules per 1,000 samples ({sensors}), over {block_s}",
     },
-    "CPU s/1k": {"cpu_seconds": "CPU seconds per 1,000 samples"},
-    "median": {"by_latency": "latency of single steps; verdicts compare it (for fits: the whole time)"},
+    "cpu_per_sample_ns": {"cpu_seconds": "CPU seconds per 1,000 samples"},
+    "latency_ns": {"by_latency": "latency of single steps; verdicts compare it (for fits: the whole time)"},
     "efficiency": {
         "scaling": "samples/s per device relative to the baseline (on a CPU: per thread, as its devices share "
         "the threads)",
     },
-    "all-reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
-    "time/sample": {"per_sample": "step ÷ batch; verdicts compare it"},
+    "all_reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
+    "sample_ns": {"per_sample": "step ÷ batch; verdicts compare it"},
 }
 # These explain a letter behind a value, by the metric that is true then (`kit.compare.contrast.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {

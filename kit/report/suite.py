@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import attrgetter
+from typing import NamedTuple
 
 from kit.compare.axes import ANY
 from kit.compare.metrics import FIGURES
@@ -16,7 +17,7 @@ from kit.report.columns import WORDS
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import with_sd
 from kit.report.sentences import sentence
-from kit.report.table import Case, Cell, Column, Report, Table
+from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
 
 # Before a time that other programs made longer, and before one that a part of its steps stands for.
 CONTENDED, COMPUTED = "!", "≈"
@@ -24,19 +25,33 @@ CONTENDED, COMPUTED = "!", "≈"
 NOTHING = (reason("not_published"), reason("not_measured"))
 
 
+class Given(NamedTuple):
+    """A figure where it is given."""
+
+    key: Sequence[str]  # of the row, a value on each axis
+    column: TableColumn
+    head: str
+    name: FigureName
+    figure: Figure
+
+
 def suite_report(table: SuiteTable, hint: str = "") -> Report:
     """Return the report of a suite's table; figures that a device or a document lacks are left out."""
-    figures = [
-        (key, index, name, figure)
-        for key, of_row in zip(table.rows, table.values, strict=True)
-        for index, of_column in enumerate(of_row)
-        for name, figure in of_column.items()
-    ]
-    valued = {(index, name) for _, index, name, figure in figures if figure.value is not None}
-    shown = [(index, name) for index in range(len(table.columns)) for name in table.figures if (index, name) in valued]
     measured = [(column.device, column.model, column.profile) for column in table.columns if not column.source]
     names = iter(platform_names(measured))
     heads = [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
+    shown = [
+        (index, name)
+        for index in range(len(table.columns))
+        for name in table.figures
+        if any(of_row[index][name].value is not None for of_row in table.values)
+    ]
+    figures = [
+        Given(key, column, head, name, figure)
+        for key, of_row in zip(table.rows, table.values, strict=True)
+        for column, head, of_column in zip(table.columns, heads, of_row, strict=True)
+        for name, figure in of_column.items()
+    ]
     rows = []
     for key, of_row in zip(table.rows, table.values, strict=True):
         cells = [_cell(name, of_row[index][name]) for index, name in shown]
@@ -45,21 +60,15 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
     columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]
     known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
     epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
+    fields = [field("", lambda given: dict(zip(table.axes, given.key, strict=True))), *FIELDS]
     return Report(
         name="kit compare --table",
         headline=[one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)],
         tables=[Table("", columns, rows)],
-        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [figure for *_, figure in figures])],
+        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [given.figure for given in figures])],
         hint=hint,
-        records=[
-            dict(zip(table.axes, key, strict=True)) | _record(table.columns[index], name, figure)
-            for key, index, name, figure in figures
-        ],
-        cases=[
-            _case(Case(f"{' '.join(key)} {FIGURES[name].title}", heads[index]), name, figure)
-            for key, index, name, figure in figures
-            if not table.columns[index].source
-        ],
+        records=[record_of(fields, given) for given in figures],
+        cases=[_case(given) for given in figures if not given.column.source],
         document=table,
     )
 
@@ -68,12 +77,32 @@ def _why(figure: Figure) -> str:
     return sentence(figure.reason or reason("not_measured"))
 
 
+FIELDS = (
+    *(field(name, attrgetter(f"column.{name}")) for name in ("device", "model", "profile", "source")),
+    field("figure", lambda given: given.name),
+    field("value", lambda given: given.figure.value),
+    field("spread", lambda given: given.figure.spread),
+    field("reason", lambda given: None if given.figure.reason is None else _why(given.figure)),
+    field("computed", lambda given: "yes" if given.figure.is_computed else ""),
+    field("contention_pct", lambda given: given.figure.contention_pct),
+)
+
+
 def _cell(name: FigureName, figure: Figure) -> Cell:
     if figure.value is None:
         return Cell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
     words = with_sd(figure.value, figure.spread, WORDS[FIGURES[name].unit])
     marks = {CONTENDED: figure.contention_pct, COMPUTED: figure.is_computed}
     return Cell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
+
+
+def _case(given: Given) -> Case:
+    """Return the case of a figure; it is skipped where there is no value."""
+    metric, figure = FIGURES[given.name], given.figure
+    case = Case(f"{' '.join(given.key)} {metric.title}", given.head)
+    if figure.value is None:
+        return case._replace(outcome="skipped", words=_why(figure))
+    return case._replace(output=WORDS[metric.unit](figure.value))
 
 
 def _missing(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str]) -> list[str]:
@@ -110,21 +139,3 @@ def _notes(
     sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
     published = [one_line(f"published: not measured with Steadykit; from {source}") for source in sources]
     return [*(line for line, applies in lines.items() if applies), *published]
-
-
-def _record(column: TableColumn, name: FigureName, figure: Figure) -> dict[str, Any]:
-    """Return what the record of a figure has beside its row, in the unit that its name ends in."""
-    return {
-        **{known: getattr(column, known) for known in ("device", "model", "profile", "source")},
-        **{"figure": name, "value": figure.value, "spread": figure.spread},
-        "reason": None if figure.reason is None else _why(figure),
-        "computed": "yes" if figure.is_computed else "",
-        "contention_pct": figure.contention_pct,
-    }
-
-
-def _case(case: Case, name: FigureName, figure: Figure) -> Case:
-    """Return the case of a figure; it is skipped where there is no value."""
-    if figure.value is None:
-        return case._replace(outcome="skipped", words=_why(figure))
-    return case._replace(output=WORDS[FIGURES[name].unit](figure.value))

@@ -28,17 +28,36 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One column; the title of the first one is the table's where it has none of its own."""
+    """One column; the title of the first one is the table's where it has none of its own.
+
+    Records derive from the same columns: a column with a name is a field.
+    """
 
     title: str
     read: Callable[[Any], str | None] = str  # the words of what a row is made from; null: it has nothing
-    name: str = ""  # of the metric that it shows
+    name: str = ""  # of the metric that it shows, and of its field
+    value: Callable[[Any], object] | None = None  # its field's value; a dictionary: several fields; null: the words
     is_wide: bool = False  # only --wide has it
     right: bool = True  # numbers are aligned at their right end
     over: str = ""  # above the title, alike in columns that belong together
     hides: int = 0  # where a table is too wide, the columns with the smallest number are hidden first; 0: never
     folds: bool = False  # goes on below where it is too long
     width_max: int | None = None
+
+
+def field(name: str, value: Callable[[Any], object]) -> Column:
+    """Return a column that only records have; `value` may return a dictionary of several fields."""
+    return Column("", lambda _: None, name, value)
+
+
+def record_of(columns: Iterable[Column], row: object) -> dict[str, object]:
+    """Return the fields of what a row is made from; a column without a name and a value has none."""
+    record: dict[str, object] = {}
+    for column in columns:
+        if column.name or column.value is not None:
+            known = (column.value or column.read)(row)
+            record |= known if isinstance(known, dict) else {column.name: known}
+    return record
 
 
 class Footnotes:
