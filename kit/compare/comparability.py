@@ -5,31 +5,33 @@ warns          could explain a difference between the numbers: compared, and sai
 noted          explains nothing by itself: compared, and listed
 
 A cell's own coordinates are not graded: another batch or precision is another cell. Hardware and software are what
-people compare, so they never block. `kit.profile.facts` has the grades.
+people compare, so they never block. `kit.profile.facts` has the grades; the settings of a run are read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from datetime import datetime
+from itertools import chain, combinations
+from typing import NamedTuple
 
-from kit.compare.explaining_facts import NONE, CellFacts, Facts
 from kit.compare.naming import axes_of
 from kit.compare.parity import max_relative_difference
 from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
+from kit.profile.launch import Launch
 from kit.profile.reason import Value
+from kit.profile.schema import Profile
 from kit.workloads.parity import parity_tolerance
 
-
-class NotComparableError(KitError):
-    """Profiles that have nothing to compare; one line that says why."""
-
-    exit_code = 4
-
-
+# A hash is compared, never read: eight digits do.
+HASH_DIGITS = 8
+# The value of a fact that a machine does not have, such as a quota.
+NONE = "none"
+# What is read of the launches of a cell; every other incompatible fact keeps all cells of two runs apart.
+OF_A_CELL = ("data", "arithmetic", "threads", "epochs")
 # Axis of a cell -> option of `kit run` that chooses its values.
 OPTIONS = {
     "workload": "--workload", "backend": "--backend", "task": "--task", "batch": "--batch", "precision": "--dtype",
@@ -38,47 +40,127 @@ OPTIONS = {
 # In more axes than these two cells do not ask the same question at all.
 AXES_APART_MAX = 2
 
+Facts = dict[str, Value | None]  # dotted name -> value; null: it cannot be read on that machine
+
+
+class NotComparableError(KitError):
+    """Profiles that have nothing to compare; one line that says why."""
+
+    exit_code = 4
+
+
+class CellFacts(NamedTuple):
+    """What keeps one cell apart from another: what its launches ran on and with; empty: not recorded."""
+
+    data: str
+    threads: str
+    epochs: str  # of fits
+    losses: tuple[float, ...]
+    start: str  # hashes of the first weights and batches: losses from others do not compare
+    of_run: dict[str, str]  # by kind: the incompatible facts of its whole run
+
+
+def facts_of(profile: Profile) -> tuple[Facts, dict[str, str]]:
+    """Return the facts of a profile that are compared, and by their kind those that keep all of its cells apart."""
+    identity, suite, before = profile.identity, profile.suite, profile.state.before
+    shared = f", processes shared over {', '.join(suite.process_axes)}" if suite.process_axes else ""
+    plan = f"{suite.plan.cycles} blocks of {suite.plan.block_s:g} s after {suite.plan.warmup_s:g} s of warm-up{shared}"
+    recorded: Facts = {
+        **identity.facts,
+        "hostname_sha256": identity.host or None,
+        **before.facts,
+        "hosts": suite.hosts,
+        **{f"program.{name}": source.sha256[:HASH_DIGITS] for name, source in suite.programs.items()},
+        "kit": profile.kit.version,
+        "plan": plan,
+        "stolen_pct": _time_pct(profile, "steal_ns", identity.integer("cpu.cores_logical")),
+        "waiting_pct": _time_pct(profile, "pressure_cpu_some_ns", 1),
+        "clock": None if profile.clock is None else profile.clock.source,
+        **{f"sensor.{sensor.name}": sensor.status for sensor in profile.sensors},
+        "seed": suite.seed,
+        "suite": f"{suite.name} {suite.sha256[:HASH_DIGITS]}",
+        "rounds": suite.rounds if suite.precision_pct is None else f"to ±{suite.precision_pct:g} %",
+        "schema": profile.schema,
+    }
+    unknown, facts, by_kind = identity.reasons.keys() | before.reasons.keys(), Facts(), dict[str, list[str]]()
+    for name, value in recorded.items():
+        fact, (kind, part) = fact_of(name), kind_of(name)
+        if fact.grade == "incompatible":
+            if value is not None and kind not in OF_A_CELL:
+                by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
+        elif fact.grade is not None and not (value is None and fact.is_optional):
+            known = NONE if value is None and name not in unknown else value
+            facts[name] = known[:HASH_DIGITS] if name.endswith("_sha256") and isinstance(known, str) else known
+    return facts, {kind: ", ".join(sorted(values)) for kind, values in by_kind.items()}
+
+
+def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
+    """Return by how much a time counter grew, in percent of the run's time; null where that is not known."""
+    before, after = profile.state.before, profile.state.after
+    first, last = (None if state is None else state.integer(counter) for state in (before, after))
+    if after is None or first is None or last is None or last < first or not cpus:
+        return None
+    try:
+        span_s = (datetime.fromisoformat(after.taken) - datetime.fromisoformat(before.taken)).total_seconds()
+    except (ValueError, TypeError):  # no times, or one without its zone
+        return None
+    return 100 * (last - first) / (1e9 * span_s * cpus) if span_s > 0 else None
+
+
+def cell_facts(launches: Sequence[Launch], of_run: dict[str, str]) -> CellFacts:
+    """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
+
+    def joined(values: Iterable[str]) -> str:
+        return " and ".join(sorted(set(values)))
+
+    parity = next((launch.parity for launch in launches if launch.parity is not None), None)
+    fits = (launch.fit for launch in launches if launch.fit is not None)
+    data = (launch.data for launch in launches if launch.data is not None)
+    return CellFacts(
+        data=joined(f"{used.name} {used.sha256[:HASH_DIGITS]}" for used in data),
+        threads=joined(str(launch.threads.requested) for launch in launches if launch.threads is not None),
+        epochs=joined(
+            f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits
+        ),
+        losses=tuple(parity.losses) if parity is not None else (),
+        start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
+        of_run=of_run,
+    )
+
 
 def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:
     """Return the error that says in which axes the cells of two sides differ, and what would make one common."""
-    for count in range(1, AXES_APART_MAX + 1):
-        for axes in combinations([axis for axis in axes_of([*base_cells, *cells]) if axis != "device"], count):
-            known = {cell.key_without(("device", *axes)): cell for cell in reversed(base_cells)}
-            for cell in cells:
-                base = known.get(cell.key_without(("device", *axes)))
-                if base is not None and all(base.value(axis) != cell.value(axis) for axis in axes):
-                    apart = ", ".join(
-                        f"{axis.replace('_', ' ')} {_value(base, axis)} in {base_label}, "
-                        f"{_value(cell, axis)} in {label}"
-                        for axis in axes
-                    )
-                    options = [(OPTIONS[axis], base.value(axis)) for axis in axes if axis in OPTIONS]
-                    options += [("--parameter", f"{axis}={base.value(axis)}") for axis in axes if axis not in AXES]
-                    given = " ".join(f"{option} {value}" for option, value in options if value is not None)
-                    left_out = " ".join(option for option, value in options if value is None)
-                    words = [f"with {given}" if given else "", f"without {left_out}" if left_out else ""]
-                    remedy = f"measure {label} {' and '.join(filter(None, words))}" if options else "measure both alike"
-                    return NotComparableError(f"no cell is in both: {apart}; {remedy}")
-    has = "; ".join(
-        f"{side} has {next((cell.key for cell in known), 'none')}"
-        for side, known in ((base_label, base_cells), (label, cells))
-    )
-    return NotComparableError(f"no cell is in both: {has}; compare runs of the same suite")
-
-
-def _value(cell: Cell, axis: str) -> str:
-    value = cell.value(axis)
-    return "by default" if value is None else str(value)
+    known_axes = [axis for axis in axes_of([*base_cells, *cells]) if axis != "device"]
+    for axes in chain.from_iterable(combinations(known_axes, count) for count in range(1, AXES_APART_MAX + 1)):
+        known = {cell.key_without(("device", *axes)): cell for cell in reversed(base_cells)}
+        pairs = ((known.get(cell.key_without(("device", *axes))), cell) for cell in cells)
+        for base, cell in pairs:
+            if base is None or any(base.value(axis) == cell.value(axis) for axis in axes):
+                continue
+            values = [[cell.value(axis), base.value(axis)] for axis in axes]
+            shown = [["by default" if value is None else value for value in pair] for pair in values]
+            apart = ", ".join(
+                f"{axis.replace('_', ' ')} {base_value} in {base_label}, {value} in {label}"
+                for axis, (value, base_value) in zip(axes, shown, strict=True)
+            )
+            options = [(OPTIONS[axis], base.value(axis)) for axis in axes if axis in OPTIONS]
+            options += [("--parameter", f"{axis}={base.value(axis)}") for axis in axes if axis not in AXES]
+            given = " ".join(f"{option} {value}" for option, value in options if value is not None)
+            left_out = " ".join(option for option, value in options if value is None)
+            words = [f"with {given}" if given else "", f"without {left_out}" if left_out else ""]
+            remedy = f"measure {label} {' and '.join(filter(None, words))}" if options else "measure both alike"
+            return NotComparableError(f"no cell is in both: {apart}; {remedy}")
+    has = [f"{side} has {here[0].key if here else 'none'}" for side, here in ((base_label, base_cells), (label, cells))]
+    return NotComparableError(f"no cell is in both: {'; '.join(has)}; compare runs of the same suite")
 
 
 def refusal(mismatch: Mismatch) -> KitError:
     """Return the error of cells that are all kept apart; it says in what, and which option would make them alike."""
     (base_value, others), (value, labels) = mismatch.values[0], mismatch.values[-1]
     option = FACTS[mismatch.kind].option.format(value=base_value)
-    alike = f"measure both with {option}" if option else "measure both alike"
     return NotComparableError(
-        f"no common cell can be compared: {title_of(mismatch.kind)} is {value} in {labels[0]} and "
-        f"{base_value} in {others[0]}; {alike}, or compare them anyway with --force"
+        f"no common cell can be compared: {title_of(mismatch.kind)} is {value} in {labels[0]} and {base_value} in "
+        f"{others[0]}; measure both {f'with {option}' if option else 'alike'}, or compare them anyway with --force"
     )
 
 
@@ -92,10 +174,10 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     """
     kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
     holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in kinds}
-    first: CellFacts | None = None
+    tolerance, first = parity_tolerance(precision, like_hardware=like_hardware), None
     for label, facts in cells:
         first = first or facts
-        same = facts == first or _same_losses(facts, first, parity_tolerance(precision, like_hardware=like_hardware))
+        same = facts == first or _same_losses(facts, first, tolerance)
         values = facts._asdict() | facts.of_run | {"arithmetic": "its losses" if same else "other losses"}
         for kind in kinds:
             if values.get(kind):
@@ -108,12 +190,11 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     ]
 
 
-def _same_losses(facts: CellFacts, base_facts: CellFacts, tolerance: float) -> bool:
+def _same_losses(facts: CellFacts, base: CellFacts, tolerance: float) -> bool:
     """Return true, too, where losses from other data, weights or batches, or of another number, do not compare."""
-    begun, base_begun = ((each.start, each.data, len(each.losses)) for each in (facts, base_facts))
-    if not facts.start or begun != base_begun:
+    if not facts.start or (facts.start, facts.data, len(facts.losses)) != (base.start, base.data, len(base.losses)):
         return True
-    difference = max_relative_difference(facts.losses, base_facts.losses)
+    difference = max_relative_difference(facts.losses, base.losses)
     return difference is not None and difference <= tolerance
 
 

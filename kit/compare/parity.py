@@ -38,15 +38,13 @@ def agreeing(losses_by_key: Mapping[str, Sequence[float]], tolerance: float) -> 
     """
     judged = {}
     for key, losses in losses_by_key.items():
-        others = [max_relative_difference(losses, other) for name, other in losses_by_key.items() if name != key]
-        finite = [value for value in others if value is not None]
-        equal = [value for value in finite if value <= tolerance]
-        if not others:
-            judged[key] = Agreement(None, None)
-        elif 2 * (len(equal) + 1) > len(losses_by_key):
+        apart = [max_relative_difference(losses, other) for name, other in losses_by_key.items() if name != key]
+        equal = [value for value in apart if value is not None and value <= tolerance]
+        if apart and 2 * (len(equal) + 1) > len(losses_by_key):
             judged[key] = Agreement(True, max(equal))
         else:
-            judged[key] = Agreement(False, max(finite) if len(finite) == len(others) else None)
+            largest = None if None in apart else max(filter(None, apart), default=0.0)
+            judged[key] = Agreement(False, largest) if apart else Agreement(None, None)
     return judged
 
 
@@ -56,10 +54,9 @@ def agreements(cells: Iterable[CellResult]) -> dict[str, Agreement]:
     for result in cells:
         parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
         if parity is not None and parity.losses:
-            cell = result.cell
-            work = (cell.workload, str(cell.parameters), cell.task, cell.batch, cell.device, cell.precision)
             start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
-            works.setdefault((*start, *work), {})[result.key] = parity.losses
+            work = result.cell.key_without(("backend", "compile_mode", "feed", "devices", "threads", "variant"))
+            works.setdefault((*start, work, result.cell.precision), {})[result.key] = parity.losses
     judged: dict[str, Agreement] = {}
     for (*_, precision), alike in works.items():
         judged |= agreeing(alike, parity_tolerance(str(precision)))

@@ -21,7 +21,7 @@ import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
 from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
-from kit.compare.explaining_facts import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.comparability import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.modes import Modes, group_modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes

@@ -6,7 +6,7 @@ what `--why` lists, the tables of `kit show` and `kit doctor`, and the hash of t
 
 To add a fact, write its entry here, and in `kit.report.sentences.EFFECTS` what it may do to the numbers; then measure
 it: machine and software in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in
-`kit.compare.explaining_facts`.
+`kit.compare.comparability`.
 """
 
 from __future__ import annotations
