@@ -41,7 +41,6 @@ PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
 SCORE_MARGIN = 0.01
-MILLION, NS_PER_HOUR, J_PER_KWH = 1_000_000, 3.6e12, 3.6e6
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
 
 
@@ -410,15 +409,6 @@ def _utilization_pct(sample: Sample) -> float | None:
     return _mean(float(mean_pct) for name, mean_pct in means.items() if name.endswith(".utilization mean %"))
 
 
-def cost_per_million(sample: Sample) -> float | None:
-    """Return what a million samples cost; none where a cell lacks what one of its prices is of."""
-    hour, kwh = sample.computed.get("price of an hour"), sample.computed.get("price of a kWh")
-    time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
-    if (hour is None and kwh is None) or time_ns is None or (joules_j is None and kwh is not None):
-        return None
-    return float(MILLION * (time_ns / NS_PER_HOUR * (hour or 0.0) + (joules_j or 0.0) / J_PER_KWH * (kwh or 0.0)))
-
-
 def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
     def read(sample: Sample) -> float | None:
         step_ns, batch = value(sample, name), sample.cell.batch
@@ -472,8 +462,7 @@ _METRICS = [
     Metric("step_low_ns", read=lambda sample: _step_end_ns(sample, 0)),
     Metric("step_high_ns", read=lambda sample: _step_end_ns(sample, 1)),
     Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
-    Metric("cost_per_million", "cost/1M", "number", read=cost_per_million, runs=geometric_mean, shown="table",
-           part="rare"),
+    Metric("cost_per_million", "cost/1M", "number", runs=geometric_mean, shown="table", part="rare"),
     *(
         Metric(f"energy_{name}", title, unit, read=_drawn(read), part="energy")
         for name, title, unit, read in (

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kit.compare.metrics import cost_per_million
+from kit.compare.metrics import value
 from kit.compare.rows import Comparison, Note, Row
 from kit.errors import KitError
 from kit.profile.reason import reason
 
 # The name of a price that names no side.
 EVERY = ""
+MILLION, NS_PER_HOUR, J_PER_KWH = 1_000_000, 3.6e12, 3.6e6
 
 
 class Prices(NamedTuple):
@@ -27,30 +28,33 @@ class Prices(NamedTuple):
 
 
 def priced(comparison: Comparison, prices: Prices) -> None:
-    """Give each row the prices that are for it, and the comparison a note; `cost_per_million` is then known.
+    """Give each cell of a comparison its `cost_per_million`, and the comparison a note.
 
     Raises:
         KitError: a name is nobody's, or energy has a price and nothing measured joules.
     """
     hour, kwh = ({name.removesuffix(".json"): price for name, price in given.items()} for given in prices)
     known = dict.fromkeys(name for row in comparison.rows for name in _names(row))
-    for name in (name for given in (hour, kwh) for name in given if name not in (EVERY, *known)):
-        raise KitError(f"a price names {name!r}, which is no side, profile or device; choose from {', '.join(known)}")
-    asked = [row for row in comparison.rows if kwh and _price(kwh, row) is not None]
-    if kwh and all(row.value("energy_per_sample_j") is None for row in asked):
+    for name in (*hour, *kwh):
+        if name not in (EVERY, *known):
+            listed = ", ".join(known)
+            raise KitError(f"a price names {name!r}, which is no side, profile or device; choose from {listed}")
+    with_price = [row for row in comparison.rows if _price(kwh, row) is not None]
+    if kwh and all(row.value("energy_per_sample_j") is None for row in with_price):
         raise KitError("--price-kwh needs joules, but none were measured; see `kit doctor`, or give --meter FILE")
     for row in comparison.rows:
-        of_row: dict[object, float | None] = {"price of an hour": _price(hour, row), "price of a kWh": _price(kwh, row)}
+        per_hour, per_kwh = _price(hour, row), _price(kwh, row)
         # A cost without a part that others' costs have would look cheaper.
-        lacks_a_price = any(given and price is None for given, price in zip((hour, kwh), of_row.values(), strict=True))
+        lacks_a_price = (hour and per_hour is None) or (kwh and per_kwh is None)
         for sample in row.samples:
-            sample.computed |= of_row
-            sample.computed.pop("cost_per_million", None)
-            if lacks_a_price or sample.together is None:
-                sample.computed["cost_per_million"] = None if lacks_a_price else cost_per_million(sample)
-    values = {"hour": _listed(hour), "kwh": _listed(kwh)}
+            time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
+            is_known = not lacks_a_price and time_ns is not None and (joules_j is not None or not kwh)
+            of_time = (time_ns or 0.0) / NS_PER_HOUR * (per_hour or 0.0)
+            of_energy = (joules_j or 0.0) / J_PER_KWH * (per_kwh or 0.0)
+            sample.computed["cost_per_million"] = MILLION * (of_time + of_energy) if is_known else None
     code = "cost" if hour and kwh else "cost_of_time" if hour else "cost_of_energy"
-    comparison.notes.append(Note(what=reason(code, **values)))
+    amounts = [[f"{price:g}{f' ({name})' if name else ''}" for name, price in given.items()] for given in (hour, kwh)]
+    comparison.notes.append(Note(what=reason(code, hour=", ".join(amounts[0]), kwh=", ".join(amounts[1]))))
 
 
 def _price(given: Mapping[str, float], row: Row) -> float | None:
@@ -59,7 +63,3 @@ def _price(given: Mapping[str, float], row: Row) -> float | None:
 
 def _names(row: Row) -> list[str]:
     return [name for name in (row.side, *row.profiles, row.cell.device) if name]
-
-
-def _listed(given: Mapping[str, float]) -> str:
-    return ", ".join(f"{price:g}" if name == EVERY else f"{price:g} ({name})" for name, price in given.items())
