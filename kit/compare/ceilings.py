@@ -153,11 +153,29 @@ def reach_of(
     if of_step is None:
         return None
     reach = Reach(rate=1e9 * of_step.flops / step_ns, unit="FLOP/s", flops=of_step.flops, bytes=of_step.bytes)
-    bounds = _bounds(cell, of_step, beside(cell, ceilings))
+    here = beside(cell, ceilings)
+    # How long each part of the step takes alone, in nanoseconds, by the ceiling that says it.
+    bounds: dict[Bound, tuple[float, Ceiling | None]] = {}
+    if (product := best_product(cell, here)) is not None:
+        bounds["compute"] = 1e9 * of_step.flops / product.rate, product
+    if triads := named("triad", here):
+        # The smallest whose two arrays hold what the step moves; caches are faster than memory.
+        fitting = (triad for triad in triads if 2 * MIB * triad.cell.parameters["mib"] >= of_step.bytes)
+        triad = next(fitting, triads[-1])
+        bounds["memory"] = 1e9 * of_step.bytes / triad.rate, triad
+    if empty := named("empty", here):
+        bounds["dispatch"] = empty[0].step_ns, empty[0]
+    copies = named("copy_in", here)
+    if copies and cell.feed == "host" and cell.device != "cpu":
+        from kit.workloads.catalog import workload
+        from kit.workloads.cost import FLOAT32_B
+
+        network = workload(cell.workload, cell.parameters)
+        bounds["input"] = 1e9 * cell.batch * math.prod(network.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
+    if not bounds:
+        return reach
     if pipeline_ratio is not None and pipeline_ratio > 1:
         bounds["input"] = (step_ns * (1 - 1 / pipeline_ratio), None)
-    if not any(of for _, of in bounds.values()):
-        return reach
     bound = max(bounds, key=lambda name: bounds[name][0])
     alone_ns, ceiling = bounds[bound]
     reach = msgspec.structs.replace(reach, bound=bound, share_pct=100 * alone_ns / step_ns)
@@ -166,25 +184,3 @@ def reach_of(
     work = work_of(ceiling.cell)
     value, unit = (ceiling.step_ns, "ns") if work is None else (ceiling.rate, work[1])
     return msgspec.structs.replace(reach, ceiling=value, ceiling_unit=unit, operation=ceiling.name)
-
-
-def _bounds(cell: Cell, of_step: Cost, ceilings: Sequence[Ceiling]) -> dict[Bound, tuple[float, Ceiling | None]]:
-    """Return how long each part of a step takes alone, in nanoseconds, by the ceiling that says it."""
-    bounds: dict[Bound, tuple[float, Ceiling | None]] = {}
-    if (product := best_product(cell, ceilings)) is not None:
-        bounds["compute"] = 1e9 * of_step.flops / product.rate, product
-    if triads := named("triad", ceilings):
-        # The smallest whose two arrays hold what the step moves; caches are faster than memory.
-        fitting = (triad for triad in triads if 2 * MIB * triad.cell.parameters["mib"] >= of_step.bytes)
-        triad = next(fitting, triads[-1])
-        bounds["memory"] = 1e9 * of_step.bytes / triad.rate, triad
-    if empty := named("empty", ceilings):
-        bounds["dispatch"] = empty[0].step_ns, empty[0]
-    copies = named("copy_in", ceilings)
-    if copies and cell.feed == "host" and cell.device != "cpu":
-        from kit.workloads.catalog import workload
-        from kit.workloads.cost import FLOAT32_B
-
-        network = workload(cell.workload, cell.parameters)
-        bounds["input"] = 1e9 * cell.batch * math.prod(network.input_shape) * FLOAT32_B / copies[0].rate, copies[0]
-    return bounds

@@ -32,7 +32,7 @@ from kit.compare.contrast import Metric, trends
 from kit.compare.family import Family
 from kit.compare.metrics import METRICS, judged_name, run_level, value
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
-from kit.compare.notes import by_notes, contention_notes, deduplicated, joules_notes, notes_within, spread_notes
+from kit.compare.notes import by_notes, deduplicated, notes_between, notes_within
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Row
 from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
@@ -360,5 +360,4 @@ def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows])
     apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)
     notes += [Note(what=reason("not_together", rows=apart, axes=",".join(named)))] if apart else []
     unlike = [side.label for side in layout.sides if not side.like_hardware(layout.sides[0])]
-    notes += [*spread_notes(groups, unlike), *joules_notes(groups)]
-    return notes + (contention_notes(groups) if layout.axes.columns else [])
+    return [*notes, *notes_between(groups, unlike)]

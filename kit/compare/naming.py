@@ -35,19 +35,18 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
 
 def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     """Return each cell's name by its key: ``mlp (torch, train, batch 128)``, and whatever else tells it apart."""
-    others = [axis for axis in axes_of(cells) if axis not in ("workload", "backend", "task", "batch", "compile_mode")]
+    named = ["backend", "task", "batch"]
+    others = [axis for axis in axes_of(cells) if axis not in ("workload", *named, "compile_mode")]
     if not _each_backend_has_its_mode(cells):
         others.append("compile_mode")
-    axes_named = ["task", "batch", *(axis for axis in others if _differ_in(cells, axis))]
+    named += [axis for axis in others if _differ_in(cells, axis)]
     names = {}
     for cell in cells:
-        # A program's backend is no framework.
-        axes = axes_named if cell.precision == OWN else ["backend", *axes_named]
-        # A cell has the parameters of its own workload; an operation has one task and batch.
-        of_cell = [axis for axis in axes if axis in AXES or cell.value(axis) is not None]
-        if is_operation(cell):
-            of_cell = [axis for axis in of_cell if axis not in ("task", "batch")]
-        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in of_cell)})"
+        # A program's backend is no framework, and an operation has one task and batch.
+        unsaid = ["backend"] if cell.precision == OWN else ["task", "batch"] if is_operation(cell) else []
+        # A cell has the parameters of its own workload.
+        axes = [axis for axis in named if axis not in unsaid and (axis in AXES or cell.value(axis) is not None)]
+        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
     return names
 
 
@@ -66,32 +65,23 @@ def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:
 
 def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """Return the title of each group in parts: workload and task, then what its cells share and others' do not."""
-    if len({is_operation(group[0]) for group in groups}) > 1:
-        # A network is not told apart from an operation by its batch.
-        alike = [[other for other in groups if is_operation(other[0]) == is_wanted] for is_wanted in (False, True)]
-        by_group = {id(group): title for some in alike for group, title in zip(some, titles(some), strict=True)}
-        return [by_group[id(group)] for group in groups]
-    cells = [cell for group in groups for cell in group]
-    parameters = _parameters(cells)
-    varying = {axis for axis in (*parameters, *TITLED) if _differ_in(cells, axis)}
-    if _each_backend_has_its_mode(cells):
-        varying.discard("compile_mode")
     all_titles = []
     for group in groups:
+        # A network is not told apart from an operation by its batch.
+        kind = is_operation(group[0])
+        cells = [cell for other in groups if is_operation(other[0]) == kind for cell in other]
+        known = [*_parameters(cells), *TITLED]
+        named = {axis for axis in known if _differ_in(cells, axis)}
+        if _each_backend_has_its_mode(cells):
+            named.discard("compile_mode")
         shared = [axis for axis in axes_of(cells) if not _differ_in(group, axis)]
-        are_programs = group[0].precision == OWN
-        named_by = ("workload",) if is_operation(group[0]) else ("workload", "task")
-        head = " ".join(getattr(group[0], axis) for axis in named_by if axis in shared)
-        if are_programs and "workload" not in shared:
+        head = " ".join(getattr(group[0], axis) for axis in ("workload", *([] if kind else ["task"])) if axis in shared)
+        if group[0].precision != OWN:  # the framework of a user program is not known
+            named.add("backend")
+        elif "workload" not in shared:
             head = f"programs {head}".rstrip()
-        # The framework of a user program is not known.
-        titled = varying if are_programs else {*varying, "backend"}
-        named = [
-            axis
-            for axis in (*parameters, *TITLED)
-            if axis in shared and axis in titled and group[0].value(axis) is not None
-        ]
-        all_titles.append([head, *(name_of(group[0], [axis]) for axis in named)])
+        said = [axis for axis in known if axis in shared and axis in named and group[0].value(axis) is not None]
+        all_titles.append([head, *(name_of(group[0], [axis]) for axis in said)])
     return all_titles
 
 

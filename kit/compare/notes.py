@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kit.compare.clean_cycles import CountedCycles, RoundCycles, count_cycles
+from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.energy import launch_entries
 from kit.compare.parity import agreements
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
@@ -80,63 +80,79 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     # Those of a disturbed group are of one round, and say so.
     counted = [row.value("launches") for row in repeated if row.value("launches") and not row.value("is_disturbed")]
     rounds = min(counted, default=ROUNDS_PRELIMINARY)
-    averaging = [row.scaling for row in rows if row.scaling is not None]
+    averaging = {row.cell.key: row.scaling for row in rows if row.scaling is not None}
+    on_gpus = [
+        launch
+        for result in profile.cells
+        if (result.cell.backend, result.cell.device) == ("jax", "gpu")
+        and (scaling := averaging.get(result.key)) is not None
+        and scaling.efficiency is not None
+        for launch in result.launches
+    ]
     notes = [*by_notes(by), *run_notes(label, profile)]
-    if rounds < ROUNDS_FOR_VERDICT:
-        notes.append(note("too_few_rounds", rounds=rounds, needed=ROUNDS_FOR_VERDICT))
-    elif rounds < ROUNDS_PRELIMINARY:
-        notes.append(note("preliminary", rounds=rounds, needed=ROUNDS_PRELIMINARY))
-    has_batches = any(len({row.cell.batch for row in group.rows}) > 1 for group in groups)
+    if rounds < ROUNDS_PRELIMINARY:
+        code, needed = "preliminary", ROUNDS_PRELIMINARY
+        if rounds < ROUNDS_FOR_VERDICT:
+            code, needed = "too_few_rounds", ROUNDS_FOR_VERDICT
+        notes.append(note(code, rounds=rounds, needed=needed))
     applies = {
         "computed_times": any(row.value("fit_is_computed") for row in shown),
-        "per_sample": by == "step_ns" and has_batches,
+        "per_sample": by == "step_ns" and any(len({row.cell.batch for row in group.rows}) > 1 for group in groups),
         "scaling": bool(averaging),
-        "all_reduce": any(known.all_reduce is not None for known in averaging),
-        "all_reduce_not_hidden": _leaves_all_reduce_in_sight(profile, rows),
+        "all_reduce": any(known.all_reduce is not None for known in averaging.values()),
+        "all_reduce_not_hidden": any(
+            XLA_OVERLAPS not in (launch.environment or {}).get("XLA_FLAGS", "") for launch in on_gpus
+        ),
     }
     notes += [note(code) for code, is_so in applies.items() if is_so]
-    notes += [*_images(profile), *_versions(profile), *parity_notes(profile.cells)]
+    notes += [*_software_notes(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(note("ceilings_measured", operations=len(measured)))
-    notes += [*energy_notes(profile, rows), *joules_notes(groups)]
+    notes += [*_energy_notes(profile, rows), *joules_notes(groups)]
     in_letters = ("sustained_differs", "process_shared", "warm_start")
     return [*notes, *(note(code) for code in in_letters if any(row.value(code) for row in shown))]
 
 
-def _leaves_all_reduce_in_sight(profile: Profile, rows: Sequence[Row]) -> bool:
-    """Whether gradients of a cell on several GPUs are averaged by JAX without the scheduler that overlaps it."""
-    averaging = {row.cell.key for row in rows if row.scaling is not None and row.scaling.efficiency is not None}
-    return any(
-        XLA_OVERLAPS not in (launch.environment or {}).get("XLA_FLAGS", "")
-        for result in profile.cells
-        if result.key in averaging and (result.cell.backend, result.cell.device) == ("jax", "gpu")
-        for launch in result.launches
-    )
-
-
-def energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
-    """Return by what the joules were measured; where there are none, why this run has none."""
-    known = [row for row in rows if row.value("energy_launches")]
-    if known:
-        tiers = dict.fromkeys(row.value("energy_tier") for row in known)
-        return [_measured_by([row for row in known if row.value("energy_tier") == tier]) for tier in tiers]
-    notes = [_why_no_joules(profile)]
-    on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
-    if any(row.value("cpu_per_sample_ns") is not None for row in on_cpu):
-        notes.append(note("cpu_seconds"))
+def _software_notes(profile: Profile) -> list[Note]:
+    """Return which image each variant ran in, where any did, and which version, of a backend that ran in several."""
+    images = {variant.name: variant for variant in profile.suite.variants if variant.image is not None}
+    listed = [f"{name} {used.image} ({str(used.image_digest)[:DIGEST_SHOWN]})" for name, used in images.items()]
+    notes = [note("images", listed=", ".join(listed))] if images else []
+    if len({variant.image_digest for variant in images.values()}) < len(images):
+        notes.append(note("images_same"))
+    versions: dict[str, dict[str, str]] = {}
+    for result in profile.cells:
+        for version in (launch.backend_version for launch in result.launches if launch.backend_version):
+            versions.setdefault(result.cell.backend, {})[result.cell.variant] = version
+    for backend, by_variant in versions.items():
+        if len(set(by_variant.values())) > 1:
+            listed = [" ".join(pair) for pair in by_variant.items()]
+            notes.append(note("versions", backend=backend, listed=", ".join(listed)))
     return notes
 
 
-def _measured_by(rows: Sequence[Row]) -> Note:
-    """Return sensors, block and error of joules of one tier."""
-    sensors = ", ".join(dict.fromkeys(name for row in rows for name in row.value("energy_sensors").split()))
-    block_s = median(row.value("energy_block_ns") for row in rows) / 1e9
-    errors = [error for row in rows if (error := row.value("energy_error_share")) is not None]
-    if not errors:
-        return note("energy_tier_unknown", sensors=sensors, block_s=block_s)
-    code = f"energy_{rows[0].value('energy_tier')}"
-    return note(code, sensors=sensors, block_s=block_s, error_pct=100 * max(errors))
+def _energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
+    """Return by what the joules of each tier were measured; where there are none, why this run has none."""
+    tiers: dict[str | None, list[Row]] = {}
+    for row in rows:
+        if row.value("energy_launches"):
+            tiers.setdefault(row.value("energy_tier"), []).append(row)
+    notes = []
+    for tier, measured in tiers.items():
+        sensors = ", ".join(dict.fromkeys(name for row in measured for name in row.value("energy_sensors").split()))
+        values: dict[str, Value] = {
+            "sensors": sensors, "block_s": median(row.value("energy_block_ns") for row in measured) / 1e9
+        }  # fmt: skip
+        errors = [error for row in measured if (error := row.value("energy_error_share")) is not None]
+        if errors:
+            values["error_pct"] = 100 * max(errors)
+        notes.append(note(f"energy_{tier}" if errors else "energy_tier_unknown", **values))
+    if notes:
+        return notes
+    on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
+    has_cpu_time = any(row.value("cpu_per_sample_ns") is not None for row in on_cpu)
+    return [_why_no_joules(profile), *([note("cpu_seconds")] if has_cpu_time else [])]
 
 
 def _why_no_joules(profile: Profile) -> Note:
@@ -151,9 +167,8 @@ def _why_no_joules(profile: Profile) -> Note:
         for sensor in profile.sensors
         if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in sources
     ]
-    obstacles = [sensor.reason for sensor in of_energy if sensor.status == "unavailable" and sensor.reason is not None]
-    if obstacles and len(obstacles) == len(of_energy):
-        return note("energy_no_sensor", obstacles[0])
+    if of_energy and all(sensor.status == "unavailable" and sensor.reason is not None for sensor in of_energy):
+        return note("energy_no_sensor", of_energy[0].reason)
     return note("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached")
 
 
@@ -180,9 +195,8 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
-        groups = (("sequential", turned), ("rounds", steps))
-        rounds = {name: len({launch.round for launch in group}) for name, group in groups}
-        notes.append(note("sequential", turned[0].turns_reason, **rounds))
+        sequential, rounds = (len({launch.round for launch in launches}) for launches in (turned, steps))
+        notes.append(note("sequential", turned[0].turns_reason, sequential=sequential, rounds=rounds))
     notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]
     if profile.suite.programs:
@@ -198,119 +212,84 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     Where all cycles count, return how many would not.
     """
 
-    def cycles(rounds: Iterable[Mapping[int, RoundCycles]], *, counting: bool = True) -> tuple[int, int]:
-        """Return how many cycles ran, and how many were not clean; without `counting`, of all rounds."""
-        known = [of_round for by_round in rounds for of_round in by_round.values()]
-        ran = sum(of_round.ran for of_round in known)
-        return ran, ran - sum(of_round.clean for of_round in known if of_round.counts or not counting)
-
     if counted.rule == RULE_OF_ALL_CYCLES:
-        ran, disturbed = cycles(count_cycles(counted.profile).rounds.values())
-        return [note("disturbed_cycles_count", disturbed=disturbed, cycles=ran, profile=label)] if disturbed else []
-    groups = counted.rounds
-    lacked = [group for group in counted.disturbed if all(seen.lacked_cpus for seen in groups[group].values())]
-    ran, left_out = cycles(rounds for group, rounds in groups.items() if group not in counted.disturbed)
-    shared = counted.disturbed.difference(lacked)
-    notes = [note("cycles_left_out", left_out=left_out, cycles=ran, profile=label)] if left_out else []
-    for code, named in (("no_clean_round", lacked), ("no_round_alone", shared)):
-        ran, left_out = cycles((groups[group] for group in named), counting=False)
-        counts = {"left_out": left_out, "cycles": ran, "groups": len(named), "of_groups": len(groups)}
-        notes += [note(code, **counts, profile=label)] if named else []
+        seen = [cycles for group in count_cycles(counted.profile).rounds.values() for cycles in group.values()]
+        ran, clean = sum(cycles.ran for cycles in seen), sum(cycles.clean for cycles in seen if cycles.counts)
+        values: dict[str, Value] = {"disturbed": ran - clean, "cycles": ran, "profile": label}
+        return [note("disturbed_cycles_count", **values)] if clean < ran else []
+    groups, disturbed, notes = counted.rounds, counted.disturbed, []
+    lacked = {group for group in disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
+    kinds = {
+        "cycles_left_out": groups.keys() - disturbed,
+        "no_clean_round": lacked,
+        "no_round_alone": disturbed - lacked,
+    }
+    for code, named in kinds.items():
+        is_of_rounds = code == "cycles_left_out"
+        seen = [cycles for group in named for cycles in groups[group].values()]
+        ran = sum(cycles.ran for cycles in seen)
+        left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not is_of_rounds)
+        if left_out if is_of_rounds else named:
+            of_groups = {} if is_of_rounds else {"groups": len(named), "of_groups": len(groups)}
+            notes.append(note(code, left_out=left_out, cycles=ran, **of_groups, profile=label))
     return notes
 
 
-def spread_notes(groups: Sequence[GroupRows], unlike: Sequence[str]) -> list[Note]:
-    """Return what the intervals between runs rest on where it was not measured how much sessions differ.
+def notes_between(groups: Sequence[GroupRows], unlike: Sequence[str] = ()) -> list[Note]:
+    """Return what must be said of rows of several runs; `unlike`: sides on other hardware than the baseline's.
 
-    `unlike`: sides on other hardware than the baseline's.
+    That is what intervals between runs rest on where it was not measured how much sessions differ, whose joules stand
+    beside each other, and of which sides others took CPU time, at worst.
     """
     judged = [row.versus for group in groups for row in group.rows if row.versus is not None]
-    assumed = [versus for versus in judged if versus.is_spread_assumed]
-    if not assumed:
-        return []
-    code = "spread_assumed_unlike" if unlike else "spread_assumed"
-    values = {"few": len(assumed), "rows": len(judged), "needed": SESSIONS_FOR_SPREAD, "sd_pct": 100 * SESSIONS_SD}
-    return [note(code, **values)]
-
-
-def contention_notes(groups: Sequence[GroupRows]) -> list[Note]:
-    """Return of which sides others took CPU time, at worst."""
+    assumed, notes = [versus for versus in judged if versus.is_spread_assumed], list[Note]()
+    if assumed:
+        values = {"few": len(assumed), "rows": len(judged), "needed": SESSIONS_FOR_SPREAD, "sd_pct": 100 * SESSIONS_SD}
+        notes.append(note("spread_assumed_unlike" if unlike else "spread_assumed", **values))
     worst: dict[str, float] = {}
-    for row in (row for group in groups for row in group.rows if row.value("contention_pct")):
-        worst[row.side] = max(worst.get(row.side, 0.0), row.value("contention_pct"))
-    return [note("contended_side", side=side, contention_pct=taken_pct) for side, taken_pct in worst.items()]
+    for row in (row for group in groups for row in group.rows if row.side):
+        worst[row.side] = max(worst.get(row.side, 0.0), row.value("contention_pct") or 0.0)
+    contended = [note("contended_side", side=side, contention_pct=pct) for side, pct in worst.items() if pct]
+    return [*notes, *joules_notes(groups), *contended]
 
 
 def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
     """Return whose joules stand beside each other, where devices or sensors of several kinds have some."""
     rows = [row for group in groups for row in group.rows if row.value("energy_per_sample_j") is not None]
     notes = [note("joules_of_the_device")] if len({row.cell.device for row in rows}) > 1 else []
-    seen = dict.fromkeys(kind for row in rows for kind in _sensor_kinds(row))
+    seen: dict[tuple[str, str], None] = {}  # source and tier of sensors
+    for row in rows:
+        if row.value("energy_launches"):
+            names, tier = row.value("energy_sensors").split(), row.value("energy_tier") or ""
+            seen |= dict.fromkeys((name.partition(".")[0], tier) for name in names)
+        elif (device := DEVICES.get(row.cell.device)) is not None and device.energy_source:
+            seen[device.energy_source, ""] = None  # of several runs the tier is not known
     with_tier = [source for source, tier in seen if tier]
     kinds = [(source, tier) for source, tier in seen if tier or source not in with_tier]
     if len(kinds) < 2:  # noqa: PLR2004 - one beside another
         return notes
     listed = ", ".join(" ".join(kind).replace("_", " ").rstrip() for kind in kinds)
-    is_board = any(source == DEVICES["gpu"].energy_source for source, _ in kinds)
-    code = "joules_of_boards_and_others" if is_board else "joules_of_several_sensors"
-    values = {"low_pct": GAIN_LOW_PCT, "high_pct": GAIN_HIGH_PCT} if is_board else {}
-    return [*notes, note(code, sensors=listed, **values)]
-
-
-def _sensor_kinds(row: Row) -> list[tuple[str, str]]:
-    """Return source and tier of the sensors of a row's joules; of several runs the source of its kind of device.
-
-    A tier that is not known is empty.
-    """
-    if row.value("energy_launches"):
-        return [
-            (name.partition(".")[0], row.value("energy_tier") or "") for name in row.value("energy_sensors").split()
-        ]
-    device = DEVICES.get(row.cell.device)
-    return [(device.energy_source, "")] if device is not None and device.energy_source else []
-
-
-def _versions(profile: Profile) -> list[Note]:
-    """Return which version each variant ran, of every backend that ran in more than one."""
-    versions: dict[str, dict[str, str]] = {}
-    for result in profile.cells:
-        for version in (launch.backend_version for launch in result.launches if launch.backend_version):
-            versions.setdefault(result.cell.backend, {})[result.cell.variant] = version
-    notes = []
-    for backend, by_variant in versions.items():
-        listed = ", ".join(f"{name} {number}" for name, number in by_variant.items())
-        if len(set(by_variant.values())) > 1:
-            notes.append(note("versions", backend=backend, listed=listed))
-    return notes
-
-
-def _images(profile: Profile) -> list[Note]:
-    """Return which image each variant ran in, where any did; and that two are the same."""
-    images = {variant.name: variant for variant in profile.suite.variants if variant.image is not None}
-    listed = ", ".join(
-        f"{name} {variant.image} ({str(variant.image_digest)[:DIGEST_SHOWN]})" for name, variant in images.items()
-    )
-    notes = [note("images", listed=listed)] if images else []
-    if len({variant.image_digest for variant in images.values()}) < len(images):
-        notes.append(note("images_same"))
-    return notes
+    if any(source == DEVICES["gpu"].energy_source for source, _ in kinds):
+        limits = {"low_pct": GAIN_LOW_PCT, "high_pct": GAIN_HIGH_PCT}
+        return [*notes, note("joules_of_boards_and_others", sensors=listed, **limits)]
+    return [*notes, note("joules_of_several_sensors", sensors=listed)]
 
 
 def deduplicated(notes: Sequence[Note]) -> list[Note]:
     """Return each note once, those of one kind together; of runs' cycles one with the sums over the runs."""
     kept: dict[str, list[Note]] = {}
-    for each in notes:
-        alike = kept.setdefault(each.what.code, [])
-        if each.what.code in SUMMED and alike:
-            values: dict[str, Value] = {}
-            for name, value in alike[0].what.values.items():
-                other = each.what.values[name]
-                are_counts = isinstance(value, int) and isinstance(other, int)
-                values[name] = value + other if are_counts else f"{value}, {other}"  # type: ignore[operator]
-            alike[0] = note(each.what.code, **values)
-        elif each not in alike:
-            alike.append(each)
-    return [each for alike in kept.values() for each in alike]
+    for new in notes:
+        alike = kept.setdefault(new.what.code, [])
+        if new.what.code in SUMMED and alike:
+            pairs = {name: (value, new.what.values[name]) for name, value in alike[0].what.values.items()}
+            sums = {
+                name: a + b if isinstance(a, int) and isinstance(b, int) else f"{a}, {b}"
+                for name, (a, b) in pairs.items()
+            }
+            alike[0] = note(new.what.code, **sums)
+        elif new not in alike:
+            alike.append(new)
+    return [known for alike in kept.values() for known in alike]
 
 
 def parity_notes(cells: Sequence[CellResult]) -> list[Note]:
