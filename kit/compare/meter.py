@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,12 +34,11 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile, StateSpan
 from kit.profile.sensor import NO_SENSOR, Energy, EnergyKind, SensorReport
-from kit.stats.energy import ERROR_SHARE_MAX, Refusal, Window, block_energy, parts_energy
+from kit.stats.energy import ERROR_SHARE_MAX, Joules, Refusal, Window, block_energy, parts_energy
 
 SENSOR = "meter"
 # Header -> whether its values add up.
 HEADERS = {"time,power_w": False, "time,energy_j": True}
-RIGHT_HEADER = "begin it with time,power_w or time,energy_j"
 # Quartz is off by at most about this, and UTC is not; its rate changes with temperature by a few ppm.
 CRYSTAL_PPM, RATE_CHANGE_PPM = 100.0, 5.0
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -75,20 +74,21 @@ def read_meter(file: Path) -> MeterReadings:
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as lines:
             header = next(lines, "").strip()
-            if not header:
-                raise MeterFileError(f"{file}: the file is empty; {RIGHT_HEADER}")
             if header not in HEADERS:
-                raise MeterFileError(f"{file}: the header is {header[:CELL_MAX]!r}; {RIGHT_HEADER}")
+                what = f"the header is {header[:CELL_MAX]!r}" if header else "the file is empty"
+                raise MeterFileError(f"{file}: {what}; begin it with time,power_w or time,energy_j")
             for number, line in enumerate(lines, 2):
-                if line.isspace():
+                cells = [cell.strip() for cell in line.split(",")]
+                if cells == [""]:
                     continue
                 try:
-                    at_ns, value = _reading(line.strip().split(","), last_ns)
+                    if len(cells) != 2:  # noqa: PLR2004 - time and value
+                        raise ValueError(f"it has {len(cells)} columns, and two are needed")
+                    last_ns, value = _utc_ns(cells[0], last_ns), _value(cells[1])
                 except ValueError as error:
                     raise MeterFileError(f"{file}: line {number}: {error}") from None
-                last_ns = at_ns
-                if value is not None:
-                    times_ns.append(at_ns)
+                if not math.isnan(value):
+                    times_ns.append(last_ns)
                     values.append(value)
     except OSError as error:
         raise MeterFileError(f"{file} cannot be read: {error.strerror}") from None
@@ -98,47 +98,45 @@ def read_meter(file: Path) -> MeterReadings:
     return MeterReadings(utc_ns, np.array(values, np.float64), HEADERS[header], int(np.median(np.diff(utc_ns))))
 
 
-def _reading(cells: list[str], last_ns: int) -> tuple[int, float | None]:
-    """Return the time of a line, after `last_ns`, and its value; None where nothing was read.
-
-    Raises:
-        ValueError: what is wrong with the line.
-    """
-    if len(cells) != 2:  # noqa: PLR2004 - time and value
-        raise ValueError(f"it has {len(cells)} columns, and two are needed")
-    at_ns = _utc_ns(cells[0].strip())
-    if at_ns <= last_ns:
-        raise ValueError("its time is not later than that of the previous line; sort by time, each time once")
-    text = cells[1].strip()
+def _value(text: str) -> float:
+    """Return a reading; nan: nothing was read. Raises ValueError that says what is wrong."""
     try:
-        value = float(text) if text else math.nan
+        value = float(text or "nan")
     except ValueError:
         raise ValueError(f"{text[:CELL_MAX]!r} is not a number") from None
     if value < 0 or math.isinf(value):
         raise ValueError(f"{text[:CELL_MAX]!r} is not possible; leave out what the meter did not read")
-    return at_ns, None if math.isnan(value) else value
+    return value
 
 
-def _utc_ns(text: str) -> int:
-    """Return nanoseconds since 1970 of ISO 8601 with a zone, or of Unix seconds.
+def _utc_ns(text: str, last_ns: int) -> int:
+    """Return nanoseconds since 1970 of ISO 8601 with a zone, or of Unix seconds, after those of the previous line.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or not later.
     """
     shown = repr(text[:CELL_MAX])
     try:
         seconds = float(text)
     except ValueError:
         try:
-            at = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(text)
         except ValueError:
             raise ValueError(f"{shown} is not a time in ISO 8601, such as 2026-01-01T12:00:00+01:00") from None
-        if at.tzinfo is None:
+        if moment.tzinfo is None:
             raise ValueError(f"{shown} has no zone; write it as 2026-01-01T12:00:00+01:00, or with Z for UTC") from None
-        return (at - EPOCH) // MICROSECOND * 1_000
-    if not 0 <= seconds <= SECONDS_MAX:
-        raise ValueError(f"{shown} is not a time in Unix seconds; milliseconds have to be divided by 1000")
-    return round(seconds * 1e9)
+        at_ns = _since_epoch_ns(moment)
+    else:
+        if not 0 <= seconds <= SECONDS_MAX:
+            raise ValueError(f"{shown} is not a time in Unix seconds; milliseconds have to be divided by 1000")
+        at_ns = round(seconds * 1e9)
+    if at_ns <= last_ns:
+        raise ValueError("its time is not later than that of the previous line; sort by time, each time once")
+    return at_ns
+
+
+def _since_epoch_ns(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND * 1_000
 
 
 class Meter:
@@ -166,14 +164,14 @@ class Meter:
         if self._hardware not in (None, hardware):
             raise KitError(f"--meter {self._file} covers one machine, and {label} is from another; leave {label} out")
         series = self._series(label, profile.state)
+        # A profile that could not be aligned does not say which machine the readings are from.
+        self._hardware = hardware
         for result in profile.cells:
             known = [energy for launch in result.launches for energy in launch.energy]
             has_long = any(energy.kind == "steady" and energy.begin_ns is not None for energy in known)
             for launch in result.launches:
                 entries = _entries(result.cell, launch, series, has_long=has_long)
                 launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
-        # A profile that could not be aligned does not say which machine the readings are from.
-        self._hardware = hardware
         report = SensorReport(
             name=SENSOR,
             quantity="energy" if series.is_counter else "power",
@@ -197,10 +195,11 @@ class Meter:
         readings = self._readings
         first, last = np.searchsorted(readings.at_ns, (utc_begin, utc_end))
         if first == last:
-            covered = _span(int(readings.at_ns[0]), int(readings.at_ns[-1]))
+            ends = (EPOCH + int(ns) // 1_000 * MICROSECOND for ns in (utc_begin, utc_end, *readings.at_ns[[0, -1]]))
+            begin, end, first_read, last_read = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in ends)
             raise KitError(
-                f"{self._file} has no reading during {label}: the run took {_span(utc_begin, utc_end)}, "
-                f"the file covers {covered}"
+                f"{self._file} has no reading during {label}: the run took {begin} to {end} UTC, "
+                f"the file covers {first_read} to {last_read} UTC"
             )
         inside = slice(max(0, int(first) - 1), int(last) + 1)
         since_ns = (readings.at_ns[inside] - utc_begin) * ((raw_end - raw_begin) / (utc_end - utc_begin))
@@ -210,14 +209,12 @@ class Meter:
         return readings._replace(at_ns=at_ns, values=readings.values[inside], error_ns=error_ns)
 
 
-def _clocks(label: str, span: StateSpan) -> tuple[tuple[int, int], tuple[int, int], int]:
+def _clocks(label: str, span: StateSpan) -> tuple[Window, Window, int]:
     """Return UTC and the raw clock at both ends of a run, and how far one may be off the other in between."""
     before, after = span.before, span.after or span.before
     raw_begin, raw_end = before.raw_ns, after.raw_ns
     try:
-        utc_begin, utc_end = (
-            (datetime.fromisoformat(state.taken) - EPOCH) // MICROSECOND * 1_000 for state in (before, after)
-        )
+        utc_begin, utc_end = (_since_epoch_ns(datetime.fromisoformat(state.taken)) for state in (before, after))
     except (ValueError, TypeError):
         raw_begin = None
     if span.after is None or raw_begin is None or raw_end is None:
@@ -232,76 +229,62 @@ def _clocks(label: str, span: StateSpan) -> tuple[tuple[int, int], tuple[int, in
     return (utc_begin, max(utc_end, utc_begin + 1)), (raw_begin, raw_end), widths_ns + unknown_ns
 
 
-def _span(begin_ns: int, end_ns: int) -> str:
-    begin, end = (EPOCH + ns // 1_000 * MICROSECOND for ns in (begin_ns, end_ns))
-    return f"{begin:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
-
-
 def _entries(cell: Cell, launch: Launch, series: MeterReadings, *, has_long: bool) -> list[Energy]:
-    """Return the meter's entries of a launch.
+    """Return the meter's entries of a launch, with joules and the error of the alignment, or why there are none.
 
     They are for the blocks that sensors have entries for, or that were measured for the meter; without a long block
-    also for all blocks together.
+    also for all blocks together. A long block is one window. Windows of parts, as of a compilation, are interpolated
+    between readings.
     """
     known = {(energy.kind, energy.begin_ns): energy for energy in launch.energy if energy.kind != "fit"}
-    entries = [
-        _entry(series, [(begin_ns, begin_ns + energy.block_ns)], kind, energy.samples, energy.steps or 0)
+    wanted: list[tuple[EnergyKind, bool, int, int, list[Window]]] = [
+        (kind, kind != "steady", energy.samples, energy.steps or 0, [(begin_ns, begin_ns + energy.block_ns)])
         for (kind, begin_ns), energy in known.items()
         if begin_ns is not None
     ]
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
     if windows and not has_long:
-        kind: EnergyKind = "fit" if cell.task == "fit" else "steady"
-        entries.append(_entry(series, windows, kind, steps * cell.batch, steps, is_parts=True))
+        wanted.append(("fit" if cell.task == "fit" else "steady", True, steps * cell.batch, steps, windows))
+    entries = []
+    for kind, is_parts, samples, steps, windows in wanted:
+        block_ns = sum(end_ns - begin_ns for begin_ns, end_ns in windows)
+        energy = _energy(series, windows, block_ns, is_parts=is_parts)
+        if isinstance(energy, Refusal):
+            why = Reason(code=energy.code, values={**energy.values})
+            fields: dict[str, Any] = {"joules_j": None, "window_ns": None, "reason": why}
+        else:
+            fields = energy._asdict()
+            fields["error_fraction"] += series.error_ns / energy.window_ns
+        method = "counter_between_updates" if series.is_counter else "power_trapezoids"
+        entries.append(
+            Energy(
+                sensor=SENSOR,
+                samples=samples,
+                block_ns=block_ns,
+                kind=kind,
+                tier="external_meter",
+                method="between_readings" if is_parts else method,
+                begin_ns=windows[0][0],
+                steps=steps,
+                align_error_ns=series.error_ns,
+                **fields,
+            )
+        )
     return entries
 
 
-def _entry(
-    series: MeterReadings,
-    windows: Sequence[Window],
-    kind: EnergyKind,
-    samples: int,
-    steps: int,
-    *,
-    is_parts: bool = False,
-) -> Energy:
-    """Return joules over windows with the error of the alignment, or why there are none.
-
-    A long block is one window. Windows of parts, as of a compilation, are interpolated between readings.
-    """
-    is_parts = is_parts or kind != "steady"
-    window_ns = sum(end_ns - begin_ns for begin_ns, end_ns in windows)
-    method = "counter_between_updates" if series.is_counter else "power_trapezoids"
-    entry = Energy(
-        sensor=SENSOR,
-        joules_j=None,
-        window_ns=None,
-        samples=samples,
-        block_ns=window_ns,
-        kind=kind,
-        tier="external_meter",
-        method="between_readings" if is_parts else method,
-        begin_ns=windows[0][0],
-        steps=steps,
-        align_error_ns=series.error_ns,
-    )
-    near = slice(
-        max(0, int(np.searchsorted(series.at_ns, windows[0][0])) - 2),
-        int(np.searchsorted(series.at_ns, windows[-1][1])) + 2,
-    )
+def _energy(series: MeterReadings, windows: Sequence[Window], block_ns: int, *, is_parts: bool) -> Joules | Refusal:
+    if series.error_ns > (most_ns := ERROR_SHARE_MAX * block_ns):
+        return Refusal("meter_misaligned", {"error_s": series.error_ns / 1e9, "most_s": most_ns / 1e9})
+    (begin_ns, _), (_, end_ns) = windows[0], windows[-1]
+    first, last = np.searchsorted(series.at_ns, (begin_ns, end_ns))
+    near = slice(max(0, int(first) - 2), int(last) + 2)
     at_ns, values = series.at_ns[near].tolist(), series.values[near].tolist()
-    if series.error_ns > (most_ns := ERROR_SHARE_MAX * window_ns):
-        return replace(entry, reason=reason("meter_misaligned", error_s=series.error_ns / 1e9, most_s=most_ns / 1e9))
     if not at_ns:
-        return replace(entry, reason=reason("energy_low_coverage", coverage_pct=0.0, needed_pct=100.0))
+        return Refusal("energy_low_coverage", {"coverage_pct": 0.0, "needed_pct": 100.0})
     if is_parts:
-        energy = parts_energy(at_ns, values, windows, series.spacing_ns, is_counter=series.is_counter)
-    else:
-        energy = block_energy(
-            at_ns, values, *windows[0], series.spacing_ns, is_counter=series.is_counter, is_each_fresh=True
-        )
-    if isinstance(energy, Refusal):
-        return replace(entry, reason=Reason(code=energy.code, values={**energy.values}))
-    fields = energy._asdict() | {"error_fraction": energy.error_fraction + series.error_ns / energy.window_ns}
-    return replace(entry, **fields)
+        return parts_energy(at_ns, values, windows, series.spacing_ns, is_counter=series.is_counter)
+    return block_energy(
+        at_ns, values, begin_ns, end_ns, series.spacing_ns, is_counter=series.is_counter, is_each_fresh=True
+    )
