@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import os
 import shlex
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import METER, PROFILES, format_options, labels_of, print_report, profile_files, read_meter
+from kit.cli.options import (
+    METER,
+    PROFILES,
+    format_options,
+    in_processes,
+    labels_of,
+    print_report,
+    profile_files,
+    read_meter,
+)
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -26,8 +31,6 @@ if TYPE_CHECKING:
     Answer = tuple[MeasuredRun | None, Audit]  # null: the file cannot be audited, and the audit says why
 
 EXIT_UNREADABLE, FAIL_ON = 2, "warning"
-# Fewer are audited in the time that processes take to start.
-PARALLEL_LEAST, CHUNK = 16, 8
 
 
 @click.command
@@ -64,7 +67,9 @@ def audit(
     rules = _chosen(names, without)
     paths = list(profile_files(profiles))
     meter = read_meter(meter_file)
-    answers = list(_asked(list(zip(labels_of(paths), paths, strict=True)), rules, meter))
+    files = list(zip(labels_of(paths), paths, strict=True))
+    # Readings of a meter would be handed to each process, and what was read of them not back.
+    answers = in_processes(partial(_asked_of, rules=rules, meter=meter), files, in_one=meter is not None)
     answers.sort(key=lambda answer: answer[0] is None)
     runs = [run for run, _ in answers if run is not None]
     if not runs:
@@ -76,20 +81,6 @@ def audit(
     command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
     print_report(audit_report(result, runs, fail_on, command), format_name)
     return EXIT_UNREADABLE if len(runs) < len(answers) else exit_code(result, fail_on)
-
-
-def _asked(files: Sequence[tuple[str, Path]], rules: Sequence[Rule], meter: Meter | None) -> Iterable[Answer]:
-    """Return the answers of every file, in order; of many by a process for each CPU."""
-    # A thousand profiles are millions of objects without a cycle among them.
-    gc.disable()
-    asking = partial(_asked_of, rules=rules, meter=meter)
-    cpus = len(os.sched_getaffinity(0))
-    # Readings of a meter would be handed to each process, and what was read of them not back.
-    if len(files) < PARALLEL_LEAST or cpus == 1 or meter is not None:
-        return map(asking, files)
-    # By fork: rules are imported already, and no thread has been started.
-    with ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(asking, files, chunksize=CHUNK))
 
 
 def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> Answer:

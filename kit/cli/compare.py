@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from kit.cli.options import (
     Price,
     echo_first,
     format_options,
+    in_processes,
     labels_of,
     price_options,
     print_report,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kit.compare.axes import Axes
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
+    from kit.compare.sample import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
@@ -228,7 +229,10 @@ class PublishedError(KitError):
 
     def __init__(self, suite: str, label: str) -> None:
         super().__init__(f"{label} was published, not measured, and is never judged; leave it out")
-        self.suite = suite
+        self.suite, self._label = suite, label
+
+    def __reduce__(self) -> tuple[type[PublishedError], tuple[str, str]]:
+        return type(self), (self.suite, self._label)
 
 
 def _suite_report(name: str, paths: Sequence[Path]) -> Report:
@@ -268,22 +272,18 @@ def _compared(
     is_table: bool = False,
 ) -> Comparison:
     from kit.compare.axes import filter_runs
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare, read_reduced
-    from kit.compare.sample import read_run
+    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
 
     paths, is_asked = [*before, *after], axes is not None and any(axes)
     if is_asked and after:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
-    if len(paths) > 1:
-        # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
-        gc.disable()
-    read = read_run
+    names = None
     if not is_asked and len(paths) > DETAILED_MAX:
-        read = partial(read_reduced, names=OF_A_TABLE if is_table else OF_MANY_RUNS)
-    runs = [
-        read(label, _measured(label, path, meter), by, all_cycles=all_cycles)
-        for label, path in zip(labels_of(paths), paths, strict=True)
-    ]
+        names = OF_A_TABLE if is_table else OF_MANY_RUNS
+    read = partial(_read_run, by=by, all_cycles=all_cycles, names=names, meter=meter)
+    files = list(zip(labels_of(paths), paths, strict=True))
+    # A meter counts what was used of it, and launches take longer to hand over than to read.
+    runs = in_processes(read, files, in_one=names is None or meter is not None)
     if terms is not None:
         filter_runs(runs, terms)
     findings: Sequence[Finding] = ()
@@ -307,13 +307,22 @@ def _check_measured(comparison: Comparison) -> None:
     raise KitError(f"{short_name(comparison.by)} was not measured: {why}")
 
 
-def _measured(label: str, path: Path, meter: Meter | None) -> Profile:
+def _read_run(
+    file: tuple[str, Path], *, by: str, all_cycles: bool, names: Sequence[str] | None, meter: Meter | None
+) -> Run:
+    """Return the run of a label and a profile that was measured; of many runs with these metrics alone."""
+    from kit.compare.compare import read_reduced
+    from kit.compare.sample import read_run
     from kit.profile.store import read_profile
 
+    label, path = file
     profile = read_profile(path)
     if not profile.measured:
         raise PublishedError(profile.suite.name, str(path))
-    return profile if meter is None else meter.added_to(label, profile)
+    profile = profile if meter is None else meter.added_to(label, profile)
+    if names is None:
+        return read_run(label, profile, by, all_cycles=all_cycles)
+    return read_reduced(label, profile, by, all_cycles=all_cycles, names=names)
 
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:

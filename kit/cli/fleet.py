@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import os
 import re
 import shlex
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import PROFILES, format_options, labels_of, print_report, profile_files
+from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files
 from kit.errors import KitError
 
 if TYPE_CHECKING:
-    from kit.compare.fleet import Absent, Fleet, Node, NodeRun
+    from kit.compare.fleet import Absent, Fleet, NodeRun
     from kit.fleet.nodes import FleetNode
 
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
-# Fewer are read in the time that processes take to start.
-PARALLEL_LEAST, CHUNK = 64, 16
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
 # Suites and nodes name folders and files.
 UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
@@ -121,12 +114,16 @@ def _measured(
     plan = replace(first, nodes=nodes_left(first, resume=resume))
     second = replace(first, is_again=True)
     nodes_left(second, resume=resume)  # refuses here what it would after hours
+
+    def say_measured(done: int) -> None:
+        click.echo(f"kit: {done} of {len(plan.nodes)} nodes measured", err=True)
+
     while True:
-        if count := len(plan.nodes):
+        if plan.nodes:
             again = " again, because one profile says that they are slower" if plan.is_again else ""
-            line = f"measuring {count} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out"
+            line = f"measuring {len(plan.nodes)} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out"
             click.echo(f"kit: {line}", err=True)
-            without = measure(plan, retries, partial(_say_measured, count))
+            without = measure(plan, retries, say_measured)
             failed |= {node: Absent(name=node, reason=why) for node, why in without.items()}
         if failed:  # perhaps for what has become of the node
             now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(first.nodes))[1]}
@@ -141,18 +138,12 @@ def _measured(
             return judged
 
 
-def _say_measured(count: int, done: int) -> None:
-    click.echo(f"kit: {done} of {count} nodes measured", err=True)
-
-
 def _unusable(node: FleetNode) -> Absent:
     from kit.compare.fleet import Absent
-    from kit.profile.reason import reason
+    from kit.profile.reason import Reason
 
-    why = (
-        reason("node_state_why", state=node.state, why=node.why) if node.why else reason("node_state", state=node.state)
-    )
-    return Absent(name=node.name, reason=why)
+    code, why = ("node_state_why", {"why": node.why}) if node.why else ("node_state", {})
+    return Absent(name=node.name, reason=Reason(code=code, values={"state": node.state, **why}))
 
 
 def _checked_run(arguments: tuple[str, ...]) -> str:
@@ -188,42 +179,29 @@ def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[st
 
 
 def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
-    """Return the verdicts on the nodes of these profiles; of those that stand out with what may explain it."""
-    from msgspec.structs import replace
-
-    from kit.compare.fleet import Absent, judge
-
-    files = dict(zip(labels_of(paths), paths, strict=True))
-    read = list(_reduced(list(files.items())))
-    unread = [node for node in read if isinstance(node, Absent)]
-    fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
-    return replace(fleet, nodes=[_explained(node, files) if node.stands_out else node for node in fleet.nodes])
-
-
-def _explained(node: Node, files: Mapping[str, Path]) -> Node:
-    """Return a node that stands out with what the audit finds there."""
+    """Return the verdicts on the nodes of these profiles; of those that stand out with what the audit finds there."""
     from msgspec.structs import replace
 
     from kit.audit.audit import machine_findings
+    from kit.compare.fleet import Absent, judge
     from kit.profile.store import read_profile
 
-    label = node.profiles[-1]
-    findings = machine_findings(label, read_profile(files[label]))
-    return replace(node, findings=[replace(finding, profile="") for finding in findings])
+    files = dict(zip(labels_of(paths), paths, strict=True))
+    read = in_processes(_reduced, list(files.items()))
+    unread = [node for node in read if isinstance(node, Absent)]
+    fleet = judge([node for node in read if not isinstance(node, Absent)], [*absent, *unread])
+    nodes = []
+    for node in fleet.nodes:
+        findings = []
+        if node.stands_out:
+            label = node.profiles[-1]
+            findings = machine_findings(label, read_profile(files[label]))
+        nodes.append(replace(node, findings=[replace(finding, profile="") for finding in findings]))
+    return replace(fleet, nodes=nodes)
 
 
-def _reduced(files: Sequence[tuple[str, Path]]) -> Iterable[NodeRun | Absent]:
-    """Return what is kept of every file, in order; of many by a process for each CPU."""
-    # Millions of objects without a cycle among them.
-    gc.disable()
-    cpus = len(os.sched_getaffinity(0))
-    if len(files) < PARALLEL_LEAST or cpus == 1:
-        return map(_reduced_of, files)
-    with ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(_reduced_of, files, chunksize=CHUNK))
-
-
-def _reduced_of(file: tuple[str, Path]) -> NodeRun | Absent:
+def _reduced(file: tuple[str, Path]) -> NodeRun | Absent:
+    """Return what is kept of a file with its label."""
     from kit.compare.fleet import Absent, reduce_node
     from kit.profile.reason import reason
     from kit.profile.store import read_profile

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -23,6 +25,10 @@ CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
 Price = tuple[str, float]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+R = TypeVar("R")
+# Fewer files are read in the time that processes take to start.
+PARALLEL_LEAST, CHUNK = 32, 8
 
 
 class PriceType(click.ParamType[Price]):
@@ -124,3 +130,18 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
     labels = [printable_line(label) for label in labels]
     before = [labels[:place].count(label) for place, label in enumerate(labels)]
     return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
+
+
+def in_processes(read: Callable[[T], R], items: Sequence[T], *, in_one: bool = False) -> list[R]:
+    """Return what `read` makes of each item, in order; of many by a process for each CPU, or in this one."""
+    # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
+    gc.disable()
+    cpus = len(os.sched_getaffinity(0))
+    if in_one or len(items) < PARALLEL_LEAST or cpus == 1:
+        return list(map(read, items))
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # By fork: what is imported already need not be again, and no thread has been started.
+    with ProcessPoolExecutor(cpus, mp_context=get_context("fork")) as pool:
+        return list(pool.map(read, items, chunksize=CHUNK))
