@@ -80,8 +80,8 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
             named.add("backend")
         elif "workload" not in shared:
             head = f"programs {head}".rstrip()
-        said = [axis for axis in known if axis in shared and axis in named and group[0].value(axis) is not None]
-        all_titles.append([head, *(name_of(group[0], [axis]) for axis in said)])
+        titled = [axis for axis in known if axis in shared and axis in named and group[0].value(axis) is not None]
+        all_titles.append([head, *(name_of(group[0], [axis]) for axis in titled)])
     return all_titles
 
 
