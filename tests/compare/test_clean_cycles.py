@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
-from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles
+from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbances
 from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.compare.suite_table import suite_table
@@ -236,7 +236,10 @@ def test_others_took_busy_time_that_is_not_the_cells_own_while_no_cpu_was_idle(
         launch.blocks.span_ns = [span_ms * MS] * 12
         launch.blocks.counters = {names[name]: [value and value * MS] * 12 for name, value in counters.items()}
 
-    row = compared(planted(b.member("torch", change=change), rounds=3))["torch"]
+    built = planted(b.member("torch", change=change), rounds=3)
+    (result,), row = built.cells, compared(built)["torch"]
+    fractions = disturbances(result.cell, result.launches[0], result.launches[0].blocks)
+    assert {fraction is not None for fraction in fractions} == {is_disturbed}
     assert (row.value("rounds"), row.value("contention_pct") is not None) == ((1, True) if is_disturbed else (3, False))
 
 
