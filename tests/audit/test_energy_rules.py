@@ -9,23 +9,18 @@ from kit.profile.sensor import Energy
 
 S = 1_000_000_000
 SOUND = {
-    "sensor": "rapl.package-0",
-    "joules_j": 950.0,
-    "window_ns": 10 * S,
-    "samples": 10_000,
-    "block_ns": 11 * S,
-    "tier": "device_counter",
-    "updates": 400,
-    "error_fraction": 0.01,
-    "begin_ns": 5 * S,
-    "steps": 500,
-    "idle_before_w": 20.0,
-    "idle_after_w": 20.5,
-}
+    "sensor": "rapl.package-0", "joules_j": 950.0, "window_ns": 10 * S, "samples": 10_000, "block_ns": 11 * S,
+    "tier": "device_counter", "updates": 400, "error_fraction": 0.01, "begin_ns": 5 * S, "steps": 500,
+    "idle_before_w": 20.0, "idle_after_w": 20.5,
+}  # fmt: skip
 
 
 def entry(**changes):
     return Energy(**(SOUND | changes))
+
+
+def refused(code, **values):
+    return entry(joules_j=None, window_ns=None, reason=reason(code, **values))
 
 
 def findings(rule, *entries, device="cpu", rounds=3, **launch):
@@ -42,101 +37,60 @@ CLOCKS_UP = BOARD | {"idle_before_w": 72.0, "idle_after_w": 106.0}
 POWER = BOARD | {"sensor": "nvml.0.power", "tier": "integrated_power"}
 PSYS = {"sensor": "rapl.psys", "joules_j": 1500.0}
 NODE = {"sensor": "cray.node.energy", "joules_j": 1500.0}
+CALM = entry(**CLOCKS_UP, idle_processes=0)
+GAP = refused("energy_gap", gap_s=3.0, most_s=1.0)
+
+
+def warming(c_per_s):
+    return entry(**BOARD, warming_c_per_s=c_per_s)
 
 
 @pytest.mark.parametrize(
-    ("rule", "planted", "sound", "device", "severity"),
+    ("rule", "severity", "device", "planted", "sound"),
     [
-        ("few_updates", [entry(**BOARD, updates=62)], [entry(**BOARD)], "gpu", "warning"),
-        (
-            "sensor_broken",
-            [entry(joules_j=None, window_ns=None, reason=reason("constant_power", readings=100, power_w=90.0))],
-            [entry()],
-            "cpu",
-            "warning",
-        ),
-        (
-            "counter_reset",
-            [entry(joules_j=None, window_ns=None, reason=reason("counter_reset"))],
-            [entry()],
-            "cpu",
-            "warning",
-        ),
+        ("few_updates", "warning", "gpu", [entry(**BOARD, updates=62)], [entry(**BOARD)]),
+        ("sensor_broken", "warning", "cpu", [refused("constant_power", readings=100, power_w=90.0)], [entry()]),
+        ("counter_reset", "warning", "cpu", [refused("counter_reset")], [entry()]),
         # Bursts of 2 ms a step, and a long block of 11 s whose steps take 2.1 and 2.02 ms.
-        ("sustained_differs", [entry(**BOARD, steps=5238)], [entry(**BOARD, steps=5446)], "gpu", "warning"),
+        ("sustained_differs", "warning", "gpu", [entry(**BOARD, steps=5238)], [entry(**BOARD, steps=5446)]),
         (
-            "counter_against_integral",
-            [entry(**BOARD), entry(**POWER, joules_j=1030.0)],
-            [entry(**BOARD), entry(**POWER, joules_j=960.0)],
-            "gpu",
-            "warning",
+            "counter_against_integral", "warning", "gpu",
+            [entry(**BOARD), entry(**POWER, joules_j=1030.0)], [entry(**BOARD), entry(**POWER, joules_j=960.0)],
         ),
         (
-            "part_larger_than_whole",
-            [entry(), entry(**PSYS | {"joules_j": 800.0})],
-            [entry(), entry(**PSYS)],
-            "cpu",
-            "bad",
+            "part_larger_than_whole", "bad", "cpu",
+            [entry(), entry(**PSYS | {"joules_j": 800.0})], [entry(), entry(**PSYS)],
         ),
         (
-            "part_larger_than_whole",
+            "part_larger_than_whole", "bad", "cpu",
             [entry(), entry(**NODE | {"joules_j": 800.0})],
             # The same processors by RAPL, together and one by one.
             [entry(), entry(sensor="cray.cpu.energy"), entry(sensor="cray.cpu0.energy"), entry(**NODE)],
-            "cpu",
-            "bad",
         ),
-        ("no_idle", [entry(idle_before_w=None, idle_after_w=None)], [entry()], "cpu", "note"),
-        ("idle_not_idle", [entry(idle_after_w=45.0)], [entry()], "cpu", "warning"),
+        ("no_idle", "note", "cpu", [entry(idle_before_w=None, idle_after_w=None)], [entry()]),
+        ("idle_not_idle", "warning", "cpu", [entry(idle_after_w=45.0)], [entry()]),
         # A board whose clocks stay up behind its last process; others' work on it, and a rise that no clock explains.
+        ("idle_not_idle", "warning", "gpu", [entry(**CLOCKS_UP, idle_processes=1)], [CALM]),
+        ("idle_not_idle", "warning", "gpu", [entry(**CLOCKS_UP | {"idle_after_w": 250.0}, idle_processes=0)], [CALM]),
+        # A slope that one whole degree of a sensor may make is none.
+        ("device_still_warming", "warning", "gpu", [warming(0.25)], [warming(0.13)]),
+        ("device_still_warming", "warning", "gpu", [warming(-0.4)], [warming(0.0)]),
         (
-            "idle_not_idle",
-            [entry(**CLOCKS_UP, idle_processes=1)],
-            [entry(**CLOCKS_UP, idle_processes=0)],
-            "gpu",
-            "warning",
-        ),
-        (
-            "idle_not_idle",
-            [entry(**CLOCKS_UP | {"idle_after_w": 250.0}, idle_processes=0)],
-            [entry(**CLOCKS_UP, idle_processes=0)],
-            "gpu",
-            "warning",
-        ),
-        (
-            "device_still_warming",
-            [entry(**BOARD, warming_c_per_s=0.25)],
-            # A slope that one whole degree of a sensor may make is none.
-            [entry(**BOARD, warming_c_per_s=0.13)],
-            "gpu",
-            "warning",
-        ),
-        (
-            "device_still_warming",
-            [entry(**BOARD, warming_c_per_s=-0.4)],
-            [entry(**BOARD, warming_c_per_s=0.0)],
-            "gpu",
-            "warning",
-        ),
-        (
-            "modelled_beside_measured",
+            "modelled_beside_measured", "bad", "cpu",
             [entry(), entry(sensor="rapl.package-1", tier="modelled")],
             # A platform's meter beside a package's model is in no figure.
             [entry(tier="modelled"), entry(**PSYS)],
-            "cpu",
-            "bad",
         ),
     ],
-)
-def test_a_plant_is_found_and_nothing_without_it(rule, planted, sound, device, severity):
+)  # fmt: skip
+def test_a_plant_is_found_and_nothing_without_it(rule, severity, device, planted, sound):
     assert set(findings(rule, *planted, device=device)[0]) == {severity}
     assert findings(rule, *sound, device=device) == ([], [])
 
 
 @pytest.mark.parametrize("rule", ["few_updates", "sensor_broken", "no_idle", "modelled_beside_measured"])
 def test_joules_that_nobody_claims_need_not_be_held_to(rule):
-    refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
-    for entries in ([], [refused]):
+    for entries in ([], [GAP]):
         built = b.profile(b.group("g", *(b.member(name, launch={"energy": entries}) for name in ("torch", "jax"))))
         (outcome,) = asked([rule], built).rules
         assert outcome.outcome == "not_applicable"
@@ -156,20 +110,16 @@ def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not
     assert findings("device_still_warming", entry()) == ([], [])
 
 
-def test_why_there_are_no_joules_is_told_once():
-    refused = entry(joules_j=None, window_ns=None, reason=reason("energy_gap", gap_s=3.0, most_s=1.0))
-    assert findings("no_joules", refused) == ([], ["energy_gap"])
+def test_why_there_are_no_joules_is_given_once():
+    assert findings("no_joules", GAP) == ([], ["energy_gap"])
     assert findings("no_joules")[1] != [] and findings("no_joules", entry()) == ([], [])
 
 
 def test_the_fewest_updates_count_of_the_sensors_that_the_figure_is_of():
-    board = {"sensor": "nvml.0.energy", "device_id": "0000:01:00.0"}
-    member = b.member("torch", device="gpu", launch={"energy": [entry(**board, updates=120)]})
+    member = b.member("torch", device="gpu", launch={"energy": [entry(**BOARD, updates=120)]})
     built = b.profile(b.group("g", member), rounds=3)
-    first = built.cells[0].launches[0]
-    first.energy = [entry(**board, updates=51), entry(sensor="nvml.0.power", updates=5)]
-    reported, _ = outcomes("few_updates", built)
-    assert [finding.values["updates"] for finding in reported] == [51]
+    built.cells[0].launches[0].energy = [entry(**BOARD, updates=51), entry(sensor="nvml.0.power", updates=5)]
+    assert [finding.values["updates"] for finding in outcomes("few_updates", built)[0]] == [51]
 
 
 def test_the_scope_of_a_package_is_more_than_a_member_with_some_of_its_cpus():

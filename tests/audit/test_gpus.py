@@ -37,22 +37,15 @@ BOARDS = {
     "fine": FINE,
     "broken": {
         "NVML_REASONS": "72",  # hardware slowdown, and by heat
-        "NVML_THERMAL_VIOLATION_PCT": "10",
-        "NVML_CAP_W": "500",
-        "NVML_BUSY_PCT": "100",
-        "NVML_TENSOR_PCT": "0",
-        "NVML_FP32_PCT": "0",
-        "NVML_DRAM_PCT": "0",
-        "NVML_PCIE_WIDTH": "8",
-        "NVML_ECC_ERRORS": "3",
-        "NVML_REMAPPED": "2",
-        "NVML_REMAP_FAILED": "1",
+        "NVML_THERMAL_VIOLATION_PCT": "10", "NVML_CAP_W": "500", "NVML_BUSY_PCT": "100", "NVML_TENSOR_PCT": "0",
+        "NVML_FP32_PCT": "0", "NVML_DRAM_PCT": "0", "NVML_PCIE_WIDTH": "8", "NVML_ECC_ERRORS": "3",
+        "NVML_REMAPPED": "2", "NVML_REMAP_FAILED": "1",
     },
     "at its cap": {"NVML_CAP_W": "210", "NVML_POWER_VIOLATION_PCT": "60"},
     "slow below its cap": FINE | {"NVML_STAND_IN": "power_capped", "NVML_CLOCK_MHZ": "900"},
     "idle, in slices": FINE | {"NVML_STAND_IN": "mig", "NVML_BUSY_PCT": "0"},
     "of few answers": FINE | {"NVML_STAND_IN": "no_gpm", "NVML_BUSY_PCT": "100"},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +66,7 @@ def looked(nvml_folder):
 @pytest.fixture
 def on(looked):
     """A profile of a cell on such a board."""
-
-    def built(name):
-        seen, states, reports = looked[name]
-        return profile_on(seen, states, reports)
-
-    return built
+    return lambda name: profile_on(*looked[name])
 
 
 def profile_on(seen, states, reports=(), **more):
@@ -178,27 +166,22 @@ SECOND_BUS = "0000:66:00.0"
 def capped(*launches):
     """A profile whose launches read so on each board: W, MHz, percent of the time held back by the cap, highest W."""
     ids = (BUS, SECOND_BUS)[: len(launches[0])]
-    names = [(f"nvml.{place}.{what}", of) for place, of in enumerate(ids) for what in ("power", "frequency")]
-    names += [(f"nvml.{place}.throttled.software_power_cap", of) for place, of in enumerate(ids)]
+    about = {"quantity": "", "unit": "", "scope": "", "source": "", "status": "measured", "sampled": True}
     sensors = [
-        SensorReport(
-            name=name, quantity="", unit="", scope="", source="", status="measured", sampled=True, device_id=device_id
-        )
-        for name, device_id in names
+        SensorReport(name=f"nvml.{index}.{name}", device_id=bus, **about)
+        for index, bus in enumerate(ids)
+        for name in ("power", "frequency", "throttled.software_power_cap")
     ]
-    limits = {"power_cap_w": 400.0, "clock_max_mhz": 1980.0}
-    built = profile_on({}, [board(**limits, device_id=of) for of in ids], sensors)
+    boards = [board(power_cap_w=400.0, clock_max_mhz=1980.0, device_id=bus) for bus in ids]
+    built = profile_on({}, boards, sensors)
     for result in built.cells:
         for launch, readings in zip(result.launches, launches * len(result.launches), strict=False):
             launch.device_ids, shown = list(ids), {}
-            for place, (power_w, clock_mhz, share_pct, *highest) in enumerate(readings):
-                for what, value in (
-                    ("power", power_w),
-                    ("frequency", clock_mhz),
-                    ("throttled", share_pct),
-                    ("throttled.software_power_cap", share_pct),
-                ):
-                    shown[f"nvml.{place}.{what}"] = (value, highest[0] if highest and what == "power" else value, "")
+            for index, (power_w, clock_mhz, share_pct, *highest) in enumerate(readings):
+                shown[f"nvml.{index}.power"] = (power_w, *(highest or [power_w]), "W")
+                shown[f"nvml.{index}.frequency"] = (clock_mhz, clock_mhz, "MHz")
+                for name in ("throttled", "throttled.software_power_cap"):
+                    shown[f"nvml.{index}.{name}"] = (share_pct, share_pct, "%")
             launch.sensors = b.sampled(**shown)
     return built
 
@@ -240,11 +223,10 @@ def test_a_board_of_the_fleet_with_another_cap():
     assert (finding.profile, finding.values["cap_w"], finding.values["usual_w"]) == ("host2", 500.0, 699.9)
 
 
-def test_a_shared_board_and_notes_of_launches():
+def test_notes_of_launches_are_findings():
     marks = [reason("device_shared", processes=2), reason("device_throttled", share_pct=80.0, causes="heat")]
     built = profile_on({}, [board()])
-    for result in built.cells:
-        for launch in result.launches:
-            launch.notes = marks
+    for launch in (launch for result in built.cells for launch in result.launches):
+        launch.notes = marks
     assert {finding.values["processes"] for finding in outcomes("device_shared", built)[0]} == {2}
     assert {finding.rank for finding in outcomes("device_throttled", built)[0]} == {80.0}

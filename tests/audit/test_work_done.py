@@ -17,13 +17,10 @@ def operation(name, step_ms, backend="torch", **parameters):
     return b.member(backend, step_ms, name, task="infer", batch=1, parameters=parameters)
 
 
-def product(gflop_s, backend="torch", **more):
-    return b.group(f"matmul {backend}", replace_cell(operation("matmul", 2e3 / gflop_s, backend, n=1000), **more))
-
-
-def replace_cell(member, **fields):
-    member.cell = replace(member.cell, **fields)
-    return member
+def product(gflop_s, backend="torch", **cell):
+    member = operation("matmul", 2e3 / gflop_s, backend, n=1000)
+    member.cell = replace(member.cell, **cell)
+    return b.group(f"matmul {backend}", member)
 
 
 def empty(step_ms, backend="torch"):
@@ -65,8 +62,7 @@ def test_winograd_may_compute_a_convolution_with_a_quarter_of_the_products():
 
 
 def own(step_ms):
-    fields = {"precision": "own", "compile_mode": "own", "feed": "own"}
-    return b.group("own", replace_cell(b.member("program", step_ms, "mine"), **fields))
+    return b.group("own", b.member("program", step_ms, "mine", precision="own", compile_mode="own", feed="own"))
 
 
 @pytest.mark.parametrize(("step_ms", "is_shorter"), [(0.0006, True), (0.002, False), (3.0, False)])

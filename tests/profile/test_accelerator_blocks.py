@@ -46,13 +46,12 @@ class Answering:
 def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_waited_for():
     cell = b.cell(device="gpu")
     group = Group(key="g", cells=[cell.key], baseline=cell.key)
-    process = Answering([answered(cycle) for cycle in range(8)])
-    member = Member(MemberPlan("p", [cell]), None, process, [group], 0, StopFlag())
+    member = Member(MemberPlan("p", [cell]), None, Answering(map(answered, range(8))), [group], 0, StopFlag())
     for cycle in range(8):
         member.add(cell.key, "g", member.block(cell.key, cycle, 0.25))
-    (kept,) = member.finished_launches(None, {})
-    assert set(block_times_ns(kept.launch)) == {PIPELINED_NS}
-    assert set(block_times_ns(kept.launch, "latency")) == {WAITED_NS}
-    assert kept.launch.blocks.all_steps() == [45] * 8
-    assert timed_steps(kept.launch, kept.steps).tolist() == [WAITED_NS] * 24
-    assert kept.launch.p95_ns == WAITED_NS
+    (finished,) = member.finished_launches(None, {})
+    launch = finished.launch
+    assert (set(block_times_ns(launch)), set(block_times_ns(launch, "latency"))) == ({PIPELINED_NS}, {WAITED_NS})
+    assert launch.blocks.all_steps() == [45] * 8
+    assert timed_steps(launch, finished.steps).tolist() == [WAITED_NS] * 24
+    assert launch.p95_ns == WAITED_NS

@@ -4,15 +4,20 @@ import stat
 import subprocess
 import sys
 
+import pytest
+
 from kit.profile.store import write_atomically
 
 
-def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path):
-    path = tmp_path / "x.json"
-    for data in (b"one", b"another, longer"):
-        write_atomically(path, data)
-        assert path.read_bytes() == data
-    assert [*tmp_path.iterdir()] == [path]
+@pytest.fixture
+def path(tmp_path):
+    write_atomically(tmp_path / "x.json", b"old")
+    return tmp_path / "x.json"
+
+
+def test_a_file_is_replaced_whole_and_nothing_else_is_left(path):
+    write_atomically(path, b"another, longer")
+    assert path.read_bytes() == b"another, longer" and [*path.parent.iterdir()] == [path]
 
 
 def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path):
@@ -35,18 +40,13 @@ write_atomically(Path(sys.argv[1]), bytes(100_000))
 """
 
 
-def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(tmp_path):
-    path = tmp_path / "x.json"
-    write_atomically(path, b"old")
+def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(path):
     done = subprocess.run([sys.executable, "-c", LITTLE_ROOM, path], capture_output=True, check=False)
     assert b"File too large" in done.stderr
-    assert path.read_bytes() == b"old"
-    assert [*tmp_path.iterdir()] == [path]
+    assert path.read_bytes() == b"old" and [*path.parent.iterdir()] == [path]
 
 
-def test_a_writer_that_is_killed_leaves_the_old_file(tmp_path):
-    path = tmp_path / "x.json"
-    write_atomically(path, b"old")
+def test_a_writer_that_is_killed_leaves_the_old_file(path):
     child = os.fork()
     if child == 0:
         os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)

@@ -29,24 +29,16 @@ def plain_profile():
     return msgspec.to_builtins(profile(group("mlp train", member("torch"), member("jax")), rounds=1, cycles=2))
 
 
-def places(value, holders):
+def slots(value, holders):
     """Every container with each of its keys or indices."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in [*items]:
         holders.append((value, key))
-        places(inner, holders)
+        slots(inner, holders)
     return holders
 
 
-PLACES = len(places(plain_profile(), []))
-
-
-def read_or_refuse(path):
-    try:
-        assert isinstance(read_profile(path), Profile)
-    except KitError as error:
-        assert str(error).isprintable()
-        assert path.name in str(error)
+SLOTS = len(slots(plain_profile(), []))
 
 
 @IN_FOLDER
@@ -59,23 +51,25 @@ def test_anything(tmp_path, data):
 
 
 @IN_FOLDER
-@given(changes=st.lists(st.tuples(st.integers(0, PLACES - 1), st.just(...) | any_json), min_size=1, max_size=3))
+@given(changes=st.lists(st.tuples(st.integers(0, SLOTS - 1), st.just(...) | any_json), min_size=1, max_size=3))
 def test_a_real_profile_with_wrong_values_and_a_digest_that_holds(tmp_path, changes):
     plain = plain_profile()
-    for place, value in changes:
-        holders = places(plain, [])
-        parent, key = holders[place % len(holders)]
+    for index, value in changes:
+        holders = slots(plain, [])
+        parent, key = holders[index % len(holders)]
         if value is ...:
             del parent[key]
         else:
             parent[key] = value
     path = tmp_path / "hostile.json"
     try:
-        data = canonical_json(plain | {"digest": profile_digest(plain)})
+        path.write_bytes(canonical_json(plain | {"digest": profile_digest(plain)}))
     except UnicodeEncodeError:
-        data = json.dumps(plain).encode()
-    path.write_bytes(data)
-    read_or_refuse(path)
+        path.write_text(json.dumps(plain))
+    try:
+        assert isinstance(read_profile(path), Profile)
+    except KitError as error:
+        assert str(error).isprintable() and path.name in str(error)
 
 
 @IN_FOLDER
@@ -84,9 +78,8 @@ def test_no_changed_byte_passes_unseen(tmp_path, position, value):
     path = tmp_path / "hostile.json"
     if not path.exists():
         write(path, profile(rounds=1, cycles=2))
-    data = bytearray(path.read_bytes())
+    data, damaged = bytearray(path.read_bytes()), tmp_path / "damaged.json"
     data[position % len(data)] = value
-    damaged = tmp_path / "damaged.json"
     damaged.write_bytes(data)
     try:
         # Whatever still reads says the same as before: only the form of the JSON has changed.

@@ -50,10 +50,8 @@ def edited(path, change, *, sealed=False):
 
 
 def steps_of(built):
-    return {
-        launch_id(launch): np.arange(place, place + 50)
-        for place, launch in enumerate(launch for cell in built.cells for launch in cell.launches)
-    }
+    launches = [launch for cell in built.cells for launch in cell.launches]
+    return {launch_id(launch): np.arange(first, first + 50) for first, launch in enumerate(launches)}
 
 
 def test_a_part_of_a_launch_adds_what_it_measured_a_zero_too():
@@ -126,7 +124,7 @@ def test_another_schema_is_refused_by_name(written, schema, says):
     assert says in refused(edited(written, lambda plain: plain.update(schema=schema), sealed=True))
 
 
-def test_a_newer_minor_with_fields_and_codes_that_we_do_not_know_is_read(written):
+def test_a_newer_minor_with_unknown_fields_and_codes_is_read(written):
     def change(plain):
         plain.update(schema="steadykit.profile/3.9", novelty={"a": 1})
         plain["cells"][0]["launches"][0]["notes"] = [{"code": "from_the_future", "values": {"x": 1}, "more": []}]
@@ -148,8 +146,7 @@ def test_a_newer_minor_with_fields_and_codes_that_we_do_not_know_is_read(written
 )
 def test_what_is_wrong_inside_is_named(written, change, where):
     line = refused(edited(written, lambda plain: change(plain["cells"][0]["launches"][0]), sealed=True))
-    assert "not a valid profile" in line
-    assert where in line
+    assert "not a valid profile" in line and where in line
 
 
 @pytest.mark.parametrize("planted", [b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b"[" * 50_000, b"9" * 5000])

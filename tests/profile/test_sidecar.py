@@ -7,7 +7,6 @@ import json
 import zipfile
 
 import click
-import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,17 +20,11 @@ from kit.profile.schema import Sidecar
 from kit.profile.store import launch_id, pack_steps, read_steps, timed_steps, write_profile
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
 def beside(folder, data, **fields):
-    """A profile whose sidecar has these bytes, and its path."""
+    """The path of a profile whose sidecar has these bytes, and the profile."""
     built = profile(rounds=1, cycles=1)
-    entry = Sidecar(file="run.json.steps.npz", sha256=hashlib.sha256(data).hexdigest(), steps=3)
-    built.sidecar = msgspec.structs.replace(entry, **fields)
+    known = {"file": "run.json.steps.npz", "sha256": hashlib.sha256(data).hexdigest(), "steps": 3}
+    built.sidecar = Sidecar(**known | fields)
     (folder / "run.json.steps.npz").write_bytes(data)
     return folder / "run.json", built
 
@@ -82,8 +75,8 @@ def test_steps_are_a_tidy_table_with_rounds_and_cycles_from_one(tmp_path):
         shown(path, "--steps")
 
 
-def test_one_that_is_missing_or_another_is_refused(folder):
-    path, built = beside(folder, archive(**GOOD))
+def test_a_sidecar_that_is_missing_or_another_is_refused(tmp_path):
+    path, built = beside(tmp_path, archive(**GOOD))
     assert "a launch" in read_steps(path, built)
     sidecar = path.with_name(built.sidecar.file)
     sidecar.write_bytes(archive(**GOOD, more=np.arange(2)))
@@ -93,9 +86,10 @@ def test_one_that_is_missing_or_another_is_refused(folder):
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "x/../../outside", "..", "", "a\x00b"])
-def test_a_folder_in_its_name_is_not_followed(folder, name):
-    (folder.parent / "outside").write_bytes(archive(**GOOD))
-    refused(read_steps, *beside(folder, archive(**GOOD), file=name))
+def test_a_folder_in_its_name_is_not_followed(tmp_path, name):
+    (tmp_path / "outside").write_bytes(archive(**GOOD))
+    (tmp_path / "in").mkdir()
+    refused(read_steps, *beside(tmp_path / "in", archive(**GOOD), file=name))
 
 
 def zipped(content):
@@ -122,5 +116,5 @@ def zipped(content):
     ],
     ids=lambda data: f"{len(data)} B",
 )
-def test_what_is_no_archive_of_steps_is_one_line(folder, data):
-    refused(read_steps, *beside(folder, data))
+def test_what_is_no_archive_of_steps_is_one_line(tmp_path, data):
+    refused(read_steps, *beside(tmp_path, data))

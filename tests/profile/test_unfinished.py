@@ -11,34 +11,22 @@ from profile_builder import profile, run_plan
 from kit.profile.store import ProfileError
 from kit.profile.unfinished import PLAN, SavedLaunch, UnfinishedRun, folder_of
 
-
-def plan_and_launches():
-    built = profile(rounds=3, cycles=2)
-    return run_plan(built), [launch for result in built.cells for launch in result.launches]
+BUILT = profile(rounds=3, cycles=2)
+LAUNCHES = [launch for result in BUILT.cells for launch in result.launches]
 
 
 @pytest.fixture
 def path(tmp_path):
+    """A run that has saved all its launches and was then left."""
+    run = UnfinishedRun.begin(tmp_path / "run.json", run_plan(BUILT))
+    for number, launch in enumerate(LAUNCHES):
+        run.save(saved(launch, [number, number + 1]))
+    run.close()
     return tmp_path / "run.json"
 
 
-@pytest.fixture
-def kept(path):
-    """A run that has kept all its launches and was then left."""
-    plan, launches = plan_and_launches()
-    run = UnfinishedRun.begin(path, plan)
-    for place, launch in enumerate(launches):
-        run.save(kept_launch(launch, [place, place + 1]))
-    run.close()
-    return launches
-
-
-def kept_launch(launch, step_ns):
+def saved(launch, step_ns):
     return SavedLaunch(launch=launch, step_ns=np.array(step_ns, np.int64).tobytes())
-
-
-def names(launches):
-    return sorted((launch.cell_key, launch.round) for launch in launches)
 
 
 def reopened(path):
@@ -47,24 +35,22 @@ def reopened(path):
     return run
 
 
-def test_plan_and_launches_come_back_as_they_were_kept(path, kept):
+def test_plan_and_launches_come_back_as_they_were_saved(path):
     run = reopened(path)
-    assert run.plan == plan_and_launches()[0]
-    reread = run.launches()
-    assert [kept.launch.round for kept in reread] == sorted(launch.round for launch in kept)
-    by_name = {(kept.launch.cell_key, kept.launch.round): kept for kept in reread}
-    for place, launch in enumerate(kept):
-        assert by_name[launch.cell_key, launch.round].launch == launch
-        assert by_name[launch.cell_key, launch.round].steps.tolist() == [place, place + 1]
+    assert run.plan == run_plan(BUILT)
+    assert [each.launch.round for each in run.launches()] == sorted(launch.round for launch in LAUNCHES)
+    by_name = {(each.launch.cell_key, each.launch.round): each for each in run.launches()}
+    for number, launch in enumerate(LAUNCHES):
+        each = by_name[launch.cell_key, launch.round]
+        assert (each.launch, each.steps.tolist()) == (launch, [number, number + 1])
 
 
-def test_a_launch_measured_again_replaces_the_first(path, kept):
+def test_a_launch_measured_again_replaces_the_first(path):
     run = UnfinishedRun.reopen(path)
-    run.save(kept_launch(msgspec.structs.replace(kept[0], warmup_steps=7), [9]))
+    run.save(saved(msgspec.structs.replace(LAUNCHES[0], warmup_steps=7), [9]))
     run.close()
-    again = [kept for kept in run.launches() if kept.steps.tolist() == [9]]
-    assert [kept.launch.warmup_steps for kept in again] == [7]
-    assert len(run.launches()) == len(kept)
+    assert [each.launch.warmup_steps for each in run.launches() if each.steps.tolist() == [9]] == [7]
+    assert len(run.launches()) == len(LAUNCHES)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +62,13 @@ def test_a_launch_measured_again_replaces_the_first(path, kept):
         lambda data: data.replace(b'"steps":[', b'"steps":[7,', 1),  # lists of blocks that differ in length
     ],
 )
-def test_a_torn_file_is_left_out_and_the_others_stay(path, kept, damage):
+def test_a_torn_file_is_left_out_and_the_others_stay(path, damage):
     victim = sorted(folder_of(path).glob("r0*"))[2]
     victim.write_bytes(damage(victim.read_bytes()))
-    assert len(reopened(path).launches()) == len(kept) - 1
+    assert len(reopened(path).launches()) == len(LAUNCHES) - 1
 
 
-def test_one_run_at_a_time_writes_there(path, kept):
+def test_one_run_at_a_time_writes_there(path):
     held = UnfinishedRun.reopen(path)
     with pytest.raises(ProfileError, match="another kit run"):
         UnfinishedRun.reopen(path)
@@ -90,7 +76,7 @@ def test_one_run_at_a_time_writes_there(path, kept):
     reopened(path)
 
 
-def test_a_file_system_without_locks_is_no_obstacle(path, kept, monkeypatch):
+def test_a_file_system_without_locks_is_no_obstacle(path, monkeypatch):
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
@@ -98,15 +84,15 @@ def test_a_file_system_without_locks_is_no_obstacle(path, kept, monkeypatch):
     reopened(path)
 
 
-def test_begin_refuses_what_is_there_and_where_it_cannot_write(path, kept):
-    plan, _ = plan_and_launches()
+def test_begin_refuses_what_is_there_and_where_it_cannot_write(path):
+    plan = run_plan(BUILT)
     with pytest.raises(ProfileError, match="--resume --out"):
         UnfinishedRun.begin(path, plan)
     with pytest.raises(ProfileError, match="No such file"):
         UnfinishedRun.begin(path.parent / "gone" / "run.json", plan)
 
 
-def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path, kept):
+def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path):
     with pytest.raises(ProfileError, match="no unfinished run"):
         UnfinishedRun.reopen(path.parent / "other.json")
     for damage in (b"", b'{"id": 3}', b"\xff\xfe", b"[" * 99_999):
@@ -115,7 +101,7 @@ def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path, kept):
             UnfinishedRun.reopen(path)
 
 
-def test_remove_leaves_nothing(path, kept):
+def test_remove_leaves_nothing(path):
     before = len([*Path("/proc/self/fd").iterdir()])
     UnfinishedRun.reopen(path).remove()
     assert [*path.parent.iterdir()] == []
