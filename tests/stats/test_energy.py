@@ -249,12 +249,7 @@ def test_the_stated_bound_holds_the_truth_in_95_of_100_trials_at_least():
     rng, kept, held = np.random.default_rng(7), 0, 0
     for _ in range(400):
         update_s, window_s = rng.choice([0.001, 0.02, 0.1]), rng.uniform(10.2, 14)
-        level, swing, swing_s, slope = (
-            rng.uniform(20, 700),
-            rng.uniform(0, 0.6),
-            rng.uniform(0.05, 5),
-            rng.uniform(-0.02, 0.02),
-        )
+        level, swing, swing_s, slope = rng.uniform([20, 0, 0.05, -0.02], [700, 0.6, 5, 0.02])
 
         def joules(t, level=level, swing=swing, swing_s=swing_s, slope=slope):
             turned = swing * swing_s / (2 * np.pi) * (1 - np.cos(2 * np.pi * t / swing_s))

@@ -11,10 +11,6 @@ LEVEL = math.log(2e6)
 DAY_S, RUN_S = 86_400.0, 300.0
 
 
-def log_difference(mean_log, se_log, df):
-    return estimate(mean_log, se_log, df)
-
-
 def judged_runs(*sides, **how):
     return judge([over_runs(*sides, **how)])[0]
 
@@ -113,9 +109,9 @@ def test_verdicts_are_those_of_rounds():
     ],
 )
 def test_slower_by_more_than_is_shown_or_shown_not_to_be_or_neither(ratio, se, pct, answer):
-    assert slower_by_more_than([log_difference(math.log(ratio), se, 7)], pct) == [answer]
+    assert slower_by_more_than([estimate(math.log(ratio), se, 7)], pct) == [answer]
     # Without a spread of three runs nothing is shown.
-    few = [estimate(math.log(ratio)), log_difference(math.log(ratio), se, 1), None]
+    few = [estimate(math.log(ratio)), estimate(math.log(ratio), se, 1), None]
     assert slower_by_more_than(few, pct) == ["unresolved"] * 3
 
 
@@ -123,23 +119,29 @@ def test_of_many_rows_that_are_all_alike_one_is_called_slower_in_at_most_one_of_
     rng = np.random.default_rng(6)
     alarms = 0
     for _ in range(1000):
-        rows = [log_difference(row.mean(), row.std(ddof=1) / 2, 3) for row in rng.normal(0, 0.02, (24, 4))]
+        rows = [estimate(row.mean(), row.std(ddof=1) / 2, 3) for row in rng.normal(0, 0.02, (24, 4))]
         alarms += "slower" in slower_by_more_than(rows, 0)
     assert alarms / 1000 < 0.065
 
 
-def one(log, se=0.01, rounds=8, contention=0.0):
+def single(log, se=0.01, rounds=8, contention=0.0):
     return [RunLevel(LEVEL + log, se, rounds, contention)]
 
 
-def test_runs_of_one_round_or_beside_other_work_are_not_told_apart_by_what_that_may_do():
+@pytest.mark.parametrize(
+    ("by", "how", "same_hardware", "verdict"),
+    [
+        (4.5, {}, True, "slower"),
+        (4.5, {"se": None, "rounds": 1}, True, "unresolved"),
+        (4.5, {"rounds": 2}, True, "unresolved"),
+        (4.5, {"contention": 0.66}, True, "unresolved"),
+        (30, {"se": None, "rounds": 1}, False, "slower"),
+    ],
+)
+def test_runs_of_one_round_or_beside_other_work_are_not_told_apart_by_what_that_may_do(by, how, same_hardware, verdict):
     """Two single rounds of one cell were seen to lie a factor of 4.5 apart on a busy machine."""
-    by = math.log(4.5)
-    assert judged_runs(one(by), one(0.0), same_hardware=True).verdict == "slower"
-    assert judged_runs(one(by, None, 1), one(0.0, None, 1), same_hardware=True).verdict == "unresolved"
-    assert judged_runs(one(by, 0.01, 2), one(0.0, 0.01, 2), same_hardware=True).verdict == "unresolved"
-    assert judged_runs(one(by, contention=0.66), one(0.0, contention=0.66), same_hardware=True).verdict == "unresolved"
-    assert judged_runs(one(math.log(30), None, 1), one(0.0, None, 1), same_hardware=False).verdict == "slower"
+    sides = single(math.log(by), **how), single(0.0, **how)
+    assert judged_runs(*sides, same_hardware=same_hardware).verdict == verdict
 
 
 def test_two_runs_a_side_that_lie_far_apart_have_one_degree_of_freedom_each():
@@ -149,8 +151,8 @@ def test_two_runs_a_side_that_lie_far_apart_have_one_degree_of_freedom_each():
 
 def test_a_lone_noisy_run_beside_three_that_agree_is_no_better_known_by_them():
     three = levels([LEVEL, LEVEL + 0.005, LEVEL - 0.005], 0.01)
-    assert judged_runs(one(0.3, 0.001), three, same_hardware=True).verdict == "slower"
-    noisy = judged_runs(one(0.3, None, 1), three, same_hardware=True)
+    assert judged_runs(single(0.3, 0.001), three, same_hardware=True).verdict == "slower"
+    noisy = judged_runs(single(0.3, None, 1), three, same_hardware=True)
     assert (noisy.verdict, noisy.is_spread_assumed) == ("unresolved", True)
 
 
@@ -171,18 +173,11 @@ def paired(a, b):
 @pytest.mark.parametrize(
     ("order", "pairs"),
     [
-        ("ABAB", [(0, 1), (2, 3)]),
-        ("BABA", [(1, 0), (3, 2)]),
-        ("ABBAABBA", [(0, 1), (3, 2), (4, 5), (7, 6)]),
-        ("AABBAB", [(1, 2), (4, 3)]),
-        ("ABABA", [(0, 1), (2, 3)]),
-        ("AABBAABB", [(1, 2), (4, 3), (5, 6)]),
-        ("ABA", []),
-        ("AB", []),
-        ("AAABBB", []),
-        ("ABBA", [(0, 1), (3, 2)]),
+        ("ABAB", [(0, 1), (2, 3)]), ("BABA", [(1, 0), (3, 2)]), ("ABBAABBA", [(0, 1), (3, 2), (4, 5), (7, 6)]),
+        ("AABBAB", [(1, 2), (4, 3)]), ("ABABA", [(0, 1), (2, 3)]), ("AABBAABB", [(1, 2), (4, 3), (5, 6)]),
+        ("ABA", []), ("AB", []), ("AAABBB", []), ("ABBA", [(0, 1), (3, 2)]),
     ],
-)
+)  # fmt: skip
 def test_neighbours_in_time_are_pairs_where_there_are_two(order, pairs):
     assert paired(*in_turn(order)) == pairs
 

@@ -12,15 +12,7 @@ ZERO_NS = 10**15  # a machine that has run for eleven days
 
 
 def planted(
-    delay_s=0.0,
-    window_s=0.0,
-    gain=1.0,
-    *,
-    period_s=0.1,
-    spacing_s=0.02,
-    noise_w=3.0,
-    counter=False,
-    warms_w=0.0,
+    delay_s=0.0, window_s=0.0, gain=1.0, *, period_s=0.1, spacing_s=0.02, noise_w=3.0, counter=False, warms_w=0.0
 ):
     """Return when such a sensor was read and what it read; its updates and who reads it keep time by themselves."""
     rng = np.random.default_rng(0)
