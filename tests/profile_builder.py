@@ -47,6 +47,13 @@ EXAMPLE_MACHINE = {
 # Of every member unless it says otherwise: its two CPUs are nearly busy, hardly in the kernel, without page faults.
 CPUS_USED = {"process.cpu_ns": 1.9, "process.user_ns": 1.87, "process.system_ns": 0.03, "process.minor_faults": 0.0}
 
+DEAD = dict.fromkeys(range(8), reason("out_of_memory", signal="SIGKILL"))  # for a member's `failed_rounds`
+EXACT = {"sd": 0.0, "noise": 0.0}
+# Operations with milliseconds a step: 200 GFLOP/s, 40 and 10 GB/s, a dispatch, and 10 GB/s.
+PRODUCT, EMPTY, COPY = ("matmul", 10.0, {"n": 1000}), ("empty", 0.1, {}), ("copy_in", 6.7108864, {})
+TRIADS = [("triad", 1.2582912, {"mib": 16}), ("triad", 80.530637, {"mib": 256})]
+MLP_FLOPS = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)  # of inference of a batch of 128
+
 
 def cell(backend="torch", workload="mlp", task="train", *, batch=128, device="cpu", compile_mode=None, **more) -> Cell:
     """A cell with plain coordinates."""
@@ -174,6 +181,17 @@ def six_cells() -> list[GroupPlan]:
     ]
 
 
+def operations(*planted: tuple[str, float, Mapping[str, int]], backends=("torch", "jax"), **more) -> list[GroupPlan]:
+    """A group for each operation, of a name, a step in milliseconds and parameters."""
+    return [
+        group(
+            f"{name} {parameters}",
+            *(member(backend, ms, name, "infer", batch=1, parameters=parameters, **more) for backend in backends),
+        )
+        for name, ms, parameters in planted
+    ]
+
+
 def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str, turns: str) -> Launch:
     cycles = len(level)
     luck = rng.normal(0, plan.sd)
@@ -222,9 +240,7 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
-        "parity": Parity(
-            losses=[2.3 / (1 + step) for step in range(20)], weights_sha256="a" * 64, batches_sha256="b" * 64
-        ),
+        "parity": losses(),
     }
     made = Launch(**(fields | dict(plan.launch)))
     if failure is not None:
@@ -282,6 +298,17 @@ def run_plan(built: Profile) -> RunPlan:
         cpus=[0, 1],
         clock="monotonic_raw",
     )
+
+
+def losses(away: float = 0.0) -> Parity:
+    """For a member's `launch`: the losses of all members, or such that lie away from them."""
+    values = [2.3 / (1 + step) * (1 + away) for step in range(20)]
+    return Parity(losses=values, weights_sha256="a" * 64, batches_sha256="b" * 64)
+
+
+def compiling(seconds: float) -> dict[str, list[Phase]]:
+    """For a member's `launch`: how long it compiled."""
+    return {"phases": [Phase(name="compile", begin_ns=0, duration_ns=round(seconds * S))]}
 
 
 def energy(

@@ -130,9 +130,8 @@ def test_what_answers_another_question_is_kept_apart_unless_forced(kind, plain, 
     ("away", "machine", "compares"), [(1e-4, "Other", True), (1e-4, "", False), (0.01, "Other", False)]
 )
 def test_losses_of_unlike_hardware_may_lie_further_apart(away, machine, compares):
-    losses = [2.3 / (1 + step) * (1 + away) for step in range(20)]
-    launch = {"parity": b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)}
-    runs = [run("before"), with_launch(**launch, **({"identity": b.identity(machine)} if machine else {}))]
+    identity = {"identity": b.identity(machine)} if machine else {}
+    runs = [run("before"), with_launch(parity=b.losses(away), **identity)]
     if compares:
         assert versus_of(compare(runs)) is not None
     else:

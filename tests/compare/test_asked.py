@@ -105,11 +105,10 @@ def test_what_no_profile_has_is_named_with_what_there_is(folder, words, says):
 
 @pytest.mark.parametrize(("metric", "column"), [("compile", "compile_ns"), ("peak_memory_b", "peak_memory_b")])
 def test_any_metric_that_was_measured_has_a_verdict(tmp_path, metric, column):
-    dear = {"peak_memory_b": 3 * 10**9}
-    members = [b.member("torch", 2.0, launch={"peak_memory_b": 10**9}), b.member("jax", 2.0, launch=dear)]
-    for member, ns in zip(members, (10**8, 4 * 10**8), strict=True):
-        phases = [b.Phase(name="compile", begin_ns=0, duration_ns=ns)]
-        member.change = lambda launch, phases=phases: setattr(launch, "phases", phases)
+    members = [
+        b.member(name, 2.0, launch=b.compiling(0.1 * times) | {"peak_memory_b": times * 10**9})
+        for name, times in (("torch", 1), ("jax", 3))
+    ]
     b.write(tmp_path / "run.json", b.profile(b.group("g", *members)))
     (jax,) = [row for row in records(tmp_path, "run.json", "--metric", metric) if row["name"] == "jax"]
     base = next(row for row in records(tmp_path, "run.json") if row["name"] == "torch")
@@ -118,8 +117,7 @@ def test_any_metric_that_was_measured_has_a_verdict(tmp_path, metric, column):
 
 
 def test_beside_a_failed_baseline_the_next_row_with_a_number_is_the_baseline(tmp_path):
-    dead = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
-    members = [b.member("tensorflow", failed_rounds=dead), b.member("torch", 2.0), b.member("jax", 1.0)]
+    members = [b.member("tensorflow", failed_rounds=b.DEAD), b.member("torch", 2.0), b.member("jax", 1.0)]
     b.write(tmp_path / "run.json", b.profile(b.group("g", *members)))
     document = json.loads(kit(tmp_path, "run.json", "--json").stdout)
     rows = {row["name"]: row for row in document["groups"][0]["rows"]}

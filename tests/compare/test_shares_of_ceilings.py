@@ -1,5 +1,7 @@
 """Rates, shares and bounds of rows, against planted ceilings."""
 
+from functools import partial
+
 import profile_builder as b
 import pytest
 
@@ -8,22 +10,7 @@ from kit.compare.ceilings import without_operations
 from kit.compare.compare import compare_within
 from kit.profile.launch import Fit
 
-EXACT = {"sd": 0.0, "noise": 0.0}
-MLP_FLOPS = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)
-PRODUCT = ("matmul", 10.0, {"n": 1000})  # 200 GFLOP/s
-TRIADS = [("triad", 1.2582912, {"mib": 16}), ("triad", 80.530637, {"mib": 256})]  # 40 and 10 GB/s
-EMPTY = ("empty", 0.1, {})
-COPY = ("copy_in", 6.7108864, {})  # 10 GB/s
-
-
-def operations(*planted, backends=("torch", "jax"), **more):
-    return [
-        b.group(
-            f"{name} {parameters}",
-            *(b.member(of, ms, name, task="infer", batch=1, parameters=parameters, **EXACT, **more) for of in backends),
-        )
-        for name, ms, parameters in planted
-    ]
+operations = partial(b.operations, **b.EXACT)
 
 
 def reach(member, *groups):
@@ -33,27 +20,27 @@ def reach(member, *groups):
 
 
 def network(step_ms, **more):
-    return b.member("torch", step_ms, **({"task": "infer"} | EXACT | more))
+    return b.member("torch", step_ms, **({"task": "infer"} | b.EXACT | more))
 
 
 def test_a_compute_bound_step_has_its_share_of_the_best_product():
-    step_ms = MLP_FLOPS / 50e9 * 1e3
-    reached = reach(network(step_ms), *operations(PRODUCT, ("matmul", 0.02, {"n": 100}), EMPTY))
+    step_ms = b.MLP_FLOPS / 50e9 * 1e3
+    reached = reach(network(step_ms), *operations(b.PRODUCT, ("matmul", 0.02, {"n": 100}), b.EMPTY))
     assert (reached.bound, reached.unit, reached.ceiling_unit) == ("compute", "FLOP/s", "FLOP/s")
     assert reached.operation == "matmul 1000, float32"
     assert (reached.rate, reached.ceiling, reached.share_pct) == pytest.approx((50e9, 200e9, 25), rel=1e-3)
 
 
 def test_memory_is_held_against_the_triad_on_arrays_as_large():
-    small = reach(network(1.0, batch=1), *operations(*TRIADS))
+    small = reach(network(1.0, batch=1), *operations(*b.TRIADS))
     assert (small.bound, small.operation) == ("memory", "triad 16 MiB")
     assert small.share_pct == pytest.approx(100 * small.bytes / 40e9 / 1e-3, rel=1e-3)
-    large = reach(network(1.0, batch=10_000), *operations(*TRIADS))
+    large = reach(network(1.0, batch=10_000), *operations(*b.TRIADS))
     assert large.bytes > 32 << 20 and large.operation == "triad 256 MiB"
 
 
 def test_a_short_step_is_bound_by_its_dispatch_and_a_fit_by_its_input():
-    reached = reach(network(0.2, batch=1), *operations(PRODUCT, EMPTY))
+    reached = reach(network(0.2, batch=1), *operations(b.PRODUCT, b.EMPTY))
     assert (reached.bound, reached.ceiling_unit) == ("dispatch", "ns")
     assert (reached.share_pct, reached.ceiling) == pytest.approx((50, 1e5), rel=1e-3)
 
@@ -62,29 +49,29 @@ def test_a_short_step_is_bound_by_its_dispatch_and_a_fit_by_its_input():
         launch.fit = Fit(epochs=1, updates=100, reference_ns=[20e6, *steps_ns], test_ns=None)
 
     fit = network(80.0, task="fit", change=waits)
-    reached = reach(fit, *operations(PRODUCT, EMPTY))
+    reached = reach(fit, *operations(b.PRODUCT, b.EMPTY))
     assert (reached.bound, reached.share_pct, reached.ceiling) == ("input", pytest.approx(75, rel=0.01), None)
 
 
 @pytest.mark.parametrize(("device", "measured", "bound"), [
-    ("gpu", (EMPTY, COPY), "input"), ("cpu", (EMPTY, COPY), "dispatch"), ("gpu", (), None),
+    ("gpu", (b.EMPTY, b.COPY), "input"), ("cpu", (b.EMPTY, b.COPY), "dispatch"), ("gpu", (), None),
 ])  # fmt: skip
 def test_host_batches_are_held_against_the_copy_on_an_accelerator_alone(device, measured, bound):
-    ceilings = operations(*measured, device=device) or operations(EMPTY, COPY)
+    ceilings = operations(*measured, device=device) or operations(b.EMPTY, b.COPY)
     assert reach(network(1.0, feed="host", device=device, batch=3000), *ceilings).bound == bound
 
 
 def test_without_ceilings_of_its_framework_there_is_a_rate_and_no_share():
-    for groups in ((), operations(PRODUCT, backends=["jax"]), operations(PRODUCT, threads=1)):
+    for groups in ((), operations(b.PRODUCT, backends=["jax"]), operations(b.PRODUCT, threads=1)):
         reached = reach(network(2.0), *groups)
-        assert reached.rate == pytest.approx(MLP_FLOPS / 2e-3, rel=1e-3)
+        assert reached.rate == pytest.approx(b.MLP_FLOPS / 2e-3, rel=1e-3)
         assert (reached.bound, reached.share_pct, reached.ceiling) == (None, None, None)
-    assert reach(network(2.0, workload="somebodys_net"), *operations(PRODUCT)) is None
+    assert reach(network(2.0, workload="somebodys_net"), *operations(b.PRODUCT)) is None
 
 
 def test_a_profile_without_its_operations_is_of_the_networks_alone():
     networks = b.group("mlp infer", b.member("torch", 2.0, task="infer"))
-    profile = b.profile(networks, *operations(PRODUCT), rounds=3)
+    profile = b.profile(networks, *operations(b.PRODUCT), rounds=3)
     left = without_operations(profile)
     assert [result.cell.workload for result in left.cells] == ["mlp"]
     assert [group.key for group in left.groups] == ["mlp infer"]

@@ -104,9 +104,7 @@ def test_gains_are_the_cpus_time_over_the_devices():
 
 
 def other_losses(away, device):
-    losses = [2.3 / (1 + step) * (1 + away) for step in range(20)]
-    parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
-    return b.member("torch", 1.0, device=device, launch={"parity": parity})
+    return b.member("torch", 1.0, device=device, launch={"parity": b.losses(away)})
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,6 @@ from kit.profile.schema import PART
 from kit.report.conclusions import group_sentences
 from kit.stats.estimate import Estimate
 
-OOM = b.reason("out_of_memory", signal="SIGKILL")
-DEAD = dict.fromkeys(range(8), OOM)
-
 
 def compared(*groups, **fields):
     """The first group of a run; members stand for one group."""
@@ -200,7 +197,7 @@ def test_the_columns_of_a_row_never_disagree_whatever_the_baseline_is():
 
 def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw():
     # The machine is three times as slow in the rounds that torch lost: its raw step knows nothing of them.
-    lost = dict.fromkeys((0, 1, 2), OOM)
+    lost = {number: b.DEAD[number] for number in (0, 1, 2)}
     members = b.member("jax", 4.0, slow=3.0, slow_rounds=(0, 1, 2)), b.member("torch", 4.0, failed_rounds=lost)
     rows = rows_of(*members, drift=0.02)
     assert (rows["torch"].versus.count, rows["torch"].value("failed")) == (5, 3)
@@ -239,7 +236,7 @@ def test_a_later_program_of_a_process_says_that_it_began_warm():
 
     numbers, notes = starts()
     assert numbers == [(4e9, False, True), (2e9, True, True), (None, False, False)] and "warm_start" in notes
-    assert starts(DEAD)[0][0][:2] == (4e9, False)
+    assert starts(b.DEAD)[0][0][:2] == (4e9, False)
 
 
 def test_one_sequential_round_does_not_unpair_the_others():
@@ -287,9 +284,7 @@ def test_float32_on_a_tpu_is_said_to_be_nobodys_default():
 
 def test_losses_of_two_devices_of_one_run_are_each_held_to_their_own_others():
     def codes(device):
-        losses = [2.3 / (1 + step) * (1 + 1e-4) for step in range(20)]
-        parity = b.Parity(losses=losses, weights_sha256="a" * 64, batches_sha256="b" * 64)
-        other = b.member("torch", 1.0, device=device, launch={"parity": parity}, variant="other")
+        other = b.member("torch", 1.0, device=device, launch={"parity": b.losses(1e-4)}, variant="other")
         return note_codes(compared(b.member("torch", 2.0), other, compare=["device", "variant"]))
 
     assert "parity_differs" in codes("cpu")
@@ -316,13 +311,11 @@ def test_rows_of_batches_are_in_the_order_of_the_time_of_a_sample():
 
 
 def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
-    def compiling(seconds, ms, **more):
-        phases = [Phase(name="compile", begin_ns=0, duration_ns=round(seconds * b.S))]
-        return b.member("torch", ms, launch={"phases": phases}, **more)
-
     def break_evens(**more):
-        both = compiling(0.1, 4.0, compile_mode="eager"), compiling(2.1, 3.0, compile_mode="compile", **more)
-        return [row.break_even for row in group_of(*both, compare=["compile_mode"], drift=0.02).rows if row.break_even]
+        eager = b.member("torch", 4.0, compile_mode="eager", launch=b.compiling(0.1))
+        compiled = b.member("torch", 3.0, compile_mode="compile", launch=b.compiling(2.1), **more)
+        rows = group_of(eager, compiled, compare=["compile_mode"], drift=0.02).rows
+        return [row.break_even for row in rows if row.break_even]
 
     (pays,) = break_evens()
     assert (pays.outcome, pays.steps) == ("pays", pytest.approx(2000, rel=0.1))
@@ -351,7 +344,7 @@ def test_scores_agree_only_where_their_interval_says_so(other, verdict):
 def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
     # The third round is a slow one, in which torch lost its fit: of raw times torch would be the faster one.
     slow = {"slow": 4.0, "slow_rounds": (2,), "sd": 0.001, "noise": 0.001}
-    torch = fitting("torch", [0.9] * 3, 2.4, failed_rounds={2: OOM}, **slow)
+    torch = fitting("torch", [0.9] * 3, 2.4, failed_rounds={2: b.DEAD[2]}, **slow)
     members = fitting("tensorflow", [0.9] * 3, 2.0, **slow), torch
     first, second = group_of(*members, rounds=3, drift=0.0, by="latency_ns").rows
     assert (first.name, second.name) == ("tensorflow", "torch")
@@ -368,6 +361,6 @@ def test_a_family_is_the_comparisons_with_the_baseline_and_the_fastest_two():
 
 
 def test_beside_a_baseline_without_a_number_the_others_are_still_one_family():
-    members = [b.member("dead", failed_rounds=DEAD), *(b.member(name, 2.0, sd=0.02) for name in "abcdef")]
+    members = [b.member("dead", failed_rounds=b.DEAD), *(b.member(name, 2.0, sd=0.02) for name in "abcdef")]
     named = [group_of(*members, seed=seed).leaders is not None for seed in range(20)]
     assert sum(named) <= 4

@@ -16,7 +16,7 @@ from profile_builder import energy, group, identity, member, profile
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
 from kit.profile.identity import Accelerator, device_facts
-from kit.profile.launch import Failure, Fit, Parity, Phase, Threads
+from kit.profile.launch import Failure, Fit, Parity, Threads
 from kit.profile.reason import reason
 from kit.profile.schema import Profile, ProgramSource, Skipped, StateSpan
 from kit.profile.sensor import SensorReport
@@ -27,9 +27,9 @@ BUS = "0000:65:00.0"
 BACKENDS = {"tensorflow": 4.0, "torch": 5.0, "jax": 2.0}
 OWN = {"precision": "own", "feed": "own", "compile_mode": "own"}
 STEADY = {"sd": 0.002, "noise": 0.002}
-DEAD = dict.fromkeys(range(8), reason("out_of_memory", signal="SIGKILL"))
 FAULTS = {"process.minor_faults": 87_341.0, "process.user_ns": 50e6, "process.system_ns": 50e6}
 LOSSES = Parity(losses=[9.0 / (1 + step) for step in range(20)], weights_sha256="a" * 64, batches_sha256="b" * 64)
+CEILINGS = (b.PRODUCT, *b.TRIADS, b.EMPTY, b.COPY)
 OTHER_DATA = b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)
 ONE_THREAD = Threads(requested=1, reported=1, reason=None, cpus=[0], used=1)
 # A long block of 10 s with 10,000 samples.
@@ -65,7 +65,7 @@ def _cells() -> dict[str, Profile]:
     failing = group(
         "cnn train",
         member("tensorflow", 53.0, "cnn"),
-        member("torch", 89.2, "cnn", failed_rounds=DEAD),
+        member("torch", 89.2, "cnn", failed_rounds=b.DEAD),
         member("jax", 278.0, "cnn", counters=FAULTS, launch={"parity": LOSSES}),
     )
     names = ("=cmd|a*b_c", "x" * 70 + "<&>", "Größe 批\u202e")
@@ -130,9 +130,7 @@ def _kinds() -> dict[str, Profile]:
     modes = [((0.1, 4.0), (2.1, 3.0)), ((0.1, 4.0), (9.0, 4.3)), ((0.1, 4.0), (9.0, 3.99)), ((2.1, 3.0), (0.1, 4.0))]
     compiled = [
         group(f"{place}", *(
-            member("torch", ms, f"net{place}", compile_mode=mode, launch={
-                "phases": [Phase(name="compile", begin_ns=0, duration_ns=round(compile_s * b.S))]
-            })
+            member("torch", ms, f"net{place}", compile_mode=mode, launch=b.compiling(compile_s))
             for mode, (compile_s, ms) in zip(("eager", "compile"), pair, strict=True)
         ))
         for place, pair in enumerate(modes)
@@ -168,9 +166,9 @@ def _kinds() -> dict[str, Profile]:
             _fitting(backend, errors, workload="autoencoder") for backend, errors in mean_squared_errors.items()
         )), rounds=3),
         "fits-gpu": profile(group("g", *gpu_fits), rounds=3, data="synthetic", id="fits-gpu"),
-        "ceilings": profile(*_operations(), rounds=3, cycles=3, suite="ceilings"),
+        "ceilings": profile(*b.operations(*CEILINGS), rounds=3, cycles=3, suite="ceilings"),
         "shares": profile(
-            networks, group("mlp train", member("torch", 0.2)), group("short", short), *_operations(),
+            networks, group("mlp train", member("torch", 0.2)), group("short", short), *b.operations(*CEILINGS),
             rounds=3, cycles=3,
         ),
     }  # fmt: skip
@@ -190,16 +188,6 @@ def _fitting(backend: str, accuracies: list[float] | None, **more) -> b.Member:
             launch.fit = Fit(**fields, confusion=[[right, 1000 - right], [50, 950]])
 
     return member(backend, 2.0, task="fit", feed="host", launch={"turns": "sequential"}, change=change, **more)
-
-
-def _operations() -> list[b.GroupPlan]:
-    planted = [("matmul", 10.0, {"n": 1000}), ("triad", 1.2582912, {"mib": 16}), ("triad", 80.530637, {"mib": 256})]
-    planted += [("empty", 0.1, {}), ("copy_in", 6.7108864, {})]
-    more = {"task": "infer", "batch": 1}
-    return [
-        group(f"{name} {of}", *(member(backend, ms, name, parameters=of, **more) for backend in ("torch", "jax")))
-        for name, ms, of in planted
-    ]
 
 
 def _run(name: str, ms: float, seed: int, created: str, *, member_fields=None, **more) -> Profile:
@@ -443,7 +431,7 @@ def _nodes() -> dict[str, Profile]:
 
     alike = {f"n{number}": node(number) for number in range(1, 8)}
     slow = [node(0, 1.6, run, kernel="6.9.9", throttled=0.4) for run in (0, 1)]
-    odd = {"copy": alike["n1"], "n8": node(8, interrupted=True), "n9": node(9, failed=DEAD)}
+    odd = {"copy": alike["n1"], "n8": node(8, interrupted=True), "n9": node(9, failed=b.DEAD)}
     fleets = {"fleet": alike | odd | {"n0": slow[0], "n0+again": slow[1]}, "fleet2": alike | {"n0": slow[0]}}
     return {f"{fleet}/{name}": built for fleet, nodes in fleets.items() for name, built in nodes.items()}
 

@@ -17,8 +17,6 @@ from kit.report.plot_rows import KINDS, SWEPT, PlotRequest, plot_data, usual_kin
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
 ROOT = Path(__file__).parents[2]
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
-EXACT = {"sd": 0.0, "noise": 0.0}
-DEAD = dict.fromkeys(range(8), b.reason("out_of_memory", signal="SIGKILL"))
 BATCHES = (1, 10, 100, 1000)
 
 
@@ -50,7 +48,7 @@ def step_ms(name, task, batch):
 def sweep(device="cpu", factor=1.0, **more):
     def member(name, task, batch):
         ms = factor * step_ms(name, task, batch)
-        return b.member(name, ms, task=task, batch=batch, device=device, **EXACT)
+        return b.member(name, ms, task=task, batch=batch, device=device, **b.EXACT)
 
     cells = [(name, task) for name in ("torch", "jax") for task in ("train", "infer")]
     plans = [b.group(f"{name} {task}", *(member(name, task, batch) for batch in BATCHES)) for name, task in cells]
@@ -59,7 +57,7 @@ def sweep(device="cpu", factor=1.0, **more):
 
 def layered(backends):
     members = [
-        b.member(name, layers * units / 10, "dblstm", parameters={"layers": layers, "units": units}, **EXACT)
+        b.member(name, layers * units / 10, "dblstm", parameters={"layers": layers, "units": units}, **b.EXACT)
         for name in backends
         for layers in (1, 2, 3)
         for units in (32, 64, 128, 256)
@@ -69,19 +67,15 @@ def layered(backends):
 
 def with_ceilings(profile):
     """The profile with products of 200 and 100 GFLOP/s and triads of 40 and 10 GB/s."""
-    steps_ms = (("matmul", "n", 1000, 10.0), ("matmul", "n", 100, 0.02), ("triad", "mib", 16, 1.2583))
-    groups = []
-    for name, parameter, size, ms in (*steps_ms, ("triad", "mib", 256, 80.531)):
-        more = {"task": "infer", "batch": 1, "parameters": {parameter: size}} | EXACT
-        groups.append(b.group(f"{name} {size}", *(b.member(each, ms, name, **more) for each in ("torch", "jax"))))
-    ceilings = b.profile(*groups, rounds=2, cycles=2, drift=0.0)
+    planted = b.operations(b.PRODUCT, ("matmul", 0.02, {"n": 100}), *b.TRIADS, **b.EXACT)
+    ceilings = b.profile(*planted, rounds=2, cycles=2, drift=0.0)
     return replace(profile, cells=[*profile.cells, *ceilings.cells], groups=[*profile.groups, *ceilings.groups])
 
 
 def busy(share=0.48, **more):
     """Torch and JAX; other programs take a share of the CPUs in two cycles of round 1 and in the whole of round 3."""
     others = b.beside_others(share, lambda number: {0: [1, 4], 2: range(12)}.get(number, []), **more)
-    members = [b.member("torch", 4.0, **EXACT), b.member("jax", 2.0, change=others, **EXACT)]
+    members = [b.member("torch", 4.0, **b.EXACT), b.member("jax", 2.0, change=others, **b.EXACT)]
     return b.profile(b.group("g", *members), rounds=4, drift=0.0)
 
 
@@ -120,7 +114,7 @@ def test_other_axes_are_lines_and_where_these_are_many_panels():
 
 def test_devices_scale_strongly_in_one_panel_and_weakly_in_another():
     measured = ((1, 64, 8), (2, 64, 5), (2, 128, 9))
-    members = [b.member("torch", ms, batch=batch, devices=n, **EXACT) for n, batch, ms in measured]
+    members = [b.member("torch", ms, batch=batch, devices=n, **b.EXACT) for n, batch, ms in measured]
     drawn = points("devices", b.profile(b.group("g", *members), drift=0.0))
     assert drawn == {
         ("training · batch 64", "PyTorch"): [(1, pytest.approx(8_000)), (2, pytest.approx(12_800))],
@@ -142,7 +136,7 @@ def test_gain_is_the_baselines_time_in_percent():
 
 def test_platforms_show_each_cell_on_each_machine():
     here = b.profile(*b.six_cells(), rounds=4)
-    there = b.profile(b.group("g", b.member("torch", 0.2, device="gpu", **EXACT)), rounds=4, id="there", drift=0.0)
+    there = b.profile(b.group("g", b.member("torch", 0.2, device="gpu", **b.EXACT)), rounds=4, id="there", drift=0.0)
     rows = plot_data(request("platforms", here, there)).rows
     assert len(rows) == 1 + sum(len(group.rows) for group in compare_within("p", here).groups)
     (gpu,) = (row for row in rows if row["device"] == "gpu")
@@ -152,14 +146,14 @@ def test_platforms_show_each_cell_on_each_machine():
 
 
 def test_a_roofline_has_the_planted_ceilings_and_what_networks_reach():
-    members = [*(b.member(name, 8.0, **EXACT) for name in ("torch", "jax")), b.member("torch", 2.0, "mine")]
+    members = [*(b.member(name, 8.0, **b.EXACT) for name in ("torch", "jax")), b.member("torch", 2.0, "mine")]
     profile = b.profile(b.group("g", *members), rounds=2, cycles=2, drift=0.0)
     data = plot_data(request("roofline", with_ceilings(profile)))
     assert [row["panel"] for row in data.rows] == ["PyTorch · cpu", "JAX · cpu"] and "mine" in data.left_out[0]
     guide_words = {guide.words for guide in data.guides}
     assert guide_words == {"200 GFLOP/s float32", "10.0 GB/s triad 256 MiB", "40.0 GB/s triad 16 MiB"}
-    flops = 2 * 128 * (784 * 512 + 512 * 512 + 512 * 10)
-    assert data.rows[0]["y"] == pytest.approx((3 * flops - 2 * 128 * 784 * 512) / 8e-3, rel=1e-3)
+    flops = 3 * b.MLP_FLOPS - 2 * 128 * 784 * 512
+    assert data.rows[0]["y"] == pytest.approx(flops / 8e-3, rel=1e-3)
     assert guide_words <= {*texts(svg("roofline", with_ceilings(profile)))}
     with pytest.raises(KitError, match="--ceilings"):
         plot_data(request("roofline", profile))
@@ -210,7 +204,7 @@ def test_a_plot_takes_title_size_axis_and_metric():
 def odd_profiles():
     names = ("plain", "_v", "$x_^{\n", "\x1b[31m<&>", *(f"{'long' * 40}{end}{'long' * 40}" for end in "ab"))
     strange = b.group("g", *(b.member("jax$x_^{", 2.0, "_net\n$", variant=name) for name in names))
-    failed = b.group("g", b.member(failed_rounds=DEAD), b.member("jax", failed_rounds=DEAD))
+    failed = b.group("g", b.member(failed_rounds=b.DEAD), b.member("jax", failed_rounds=b.DEAD))
     return {
         "plain": b.profile(*b.six_cells(), rounds=3),
         "one after the other": b.profile(turns="sequential", rounds=2),
@@ -255,7 +249,9 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_style(kind):
 
 
 def test_cells_without_a_number_are_named_and_a_single_point_is_no_plot():
-    members = [b.member("torch", 2.0, batch=batch, failed_rounds=DEAD if batch == 64 else {}) for batch in (8, 16, 64)]
+    members = [
+        b.member("torch", 2.0, batch=batch, failed_rounds=b.DEAD if batch == 64 else {}) for batch in (8, 16, 64)
+    ]
     data = plot_data(request("batch", b.profile(b.group("g", *members))))
     assert [row["x"] for row in data.rows] == [8, 16]
     assert len(data.left_out) == 1 and "/b64/" in data.left_out[0] and "memory" in data.left_out[0]
