@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profile_builder import group, member, profile
 from refusals import refused
@@ -39,6 +39,7 @@ GOOD = {"names": np.array(["a launch"]), "a0": np.arange(3)}
 int64s = st.integers(-(2**63), 2**63 - 1)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(series=st.dictionaries(st.text("abc/#\u00e9", min_size=1), st.lists(int64s, max_size=30), max_size=4))
 def test_whatever_is_packed_is_unpacked(tmp_path_factory, series):
     path = tmp_path_factory.mktemp("packed") / "run.json"

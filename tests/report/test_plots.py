@@ -25,10 +25,14 @@ def request(kind, *profiles, **options):
     return PlotRequest(kind, list(zip(labels, profiles, strict=True)), TITLES, **options)
 
 
+def rows_of(kind, *profiles, **options):
+    return plot_data(request(kind, *profiles, **options)).rows
+
+
 def points(kind, *profiles, **options):
     """Panel and line -> [(x, y)]."""
     by_line = {}
-    for row in plot_data(request(kind, *profiles, **options)).rows:
+    for row in rows_of(kind, *profiles, **options):
         by_line.setdefault((row["panel"], " ".join(row["line"])), []).append((row["x"], row["y"]))
     return by_line
 
@@ -94,13 +98,11 @@ def test_a_sweep_has_the_planted_times_of_a_sample():
 def test_intervals_are_those_of_the_comparison():
     profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
     expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}
-    for kind, size in (("batch", lambda batch: batch), ("times", lambda _: 1)):
-        for row in plot_data(request(kind, profile)).rows:
-            ends = [
-                end / size(row["batch"])
-                for end in [expected[row["batch"]].value(f"step_{which}_ns") for which in ("low", "high")]
-            ]
-            assert [row["low"], row["high"]] == pytest.approx(ends)
+    for kind, is_per_sample in (("batch", True), ("times", False)):
+        for row in rows_of(kind, profile):
+            ends = [expected[row["batch"]].value(f"step_{end}_ns") for end in ("low", "high")]
+            size = row["batch"] if is_per_sample else 1
+            assert [row["low"], row["high"]] == pytest.approx([end / size for end in ends])
 
 
 def test_other_axes_are_lines_and_where_these_are_many_panels():
@@ -128,21 +130,21 @@ def test_gain_is_the_baselines_time_in_percent():
         drawn = points("gain", cpu, gpu, baseline=baseline)
         assert all(line == [(batch, pytest.approx(gain)) for batch in BATCHES] for line in drawn.values())
     members = [b.member("torch", ms, batch=8, device=device, sd=0.02) for device, ms in (("cpu", 4.0), ("gpu", 2.0))]
-    (row,) = plot_data(request("gain", b.profile(b.group("g", *members), compare=("device",)))).rows
+    (row,) = rows_of("gain", b.profile(b.group("g", *members), compare=("device",)))
     assert row["low"] < row["y"] < row["high"] < 1.2 * row["low"]  # of rounds in which both took turns
     with pytest.raises(KitError, match="two measured profiles"):
-        plot_data(request("gain", cpu))
+        rows_of("gain", cpu)
 
 
 def test_platforms_show_each_cell_on_each_machine():
     here = b.profile(*b.six_cells(), rounds=4)
     there = b.profile(b.group("g", b.member("torch", 0.2, device="gpu", **b.EXACT)), rounds=4, id="there", drift=0.0)
-    rows = plot_data(request("platforms", here, there)).rows
+    rows = rows_of("platforms", here, there)
     assert len(rows) == 1 + sum(len(group.rows) for group in compare_within("p", here).groups)
     (gpu,) = (row for row in rows if row["device"] == "gpu")
     assert gpu["x"] == "mlp\nPyTorch" and gpu["y"] == pytest.approx(0.2e6)
     with pytest.raises(KitError, match="one machine"):
-        plot_data(request("platforms", here))
+        rows_of("platforms", here)
 
 
 def test_a_roofline_has_the_planted_ceilings_and_what_networks_reach():
@@ -156,11 +158,11 @@ def test_a_roofline_has_the_planted_ceilings_and_what_networks_reach():
     assert data.rows[0]["y"] == pytest.approx(flops / 8e-3, rel=1e-3)
     assert guide_words <= {*texts(svg("roofline", with_ceilings(profile)))}
     with pytest.raises(KitError, match="--ceilings"):
-        plot_data(request("roofline", profile))
+        rows_of("roofline", profile)
 
 
 def test_rounds_have_every_cycle_and_the_verdicts_interval():
-    rows = plot_data(request("rounds", busy(slow=1.2))).rows
+    rows = rows_of("rounds", busy(slow=1.2))
     cycles = [row for row in rows if "faint" in row]
     assert len(cycles) == 48 and sum(row["disturbed"] for row in cycles) == 14
     by_round = [row for row in rows if "faint" not in row and row["x"] != "all"]
@@ -171,7 +173,7 @@ def test_rounds_have_every_cycle_and_the_verdicts_interval():
     assert 0.1 < axes.get_ylim()[0] < axes.get_ylim()[1] < 2.5
     assert "Hollow marks at an end of an axis lie beyond it." in svg("rounds", busy(slow=50.0))
     with pytest.raises(KitError, match="no baseline 'numpy'"):
-        plot_data(request("rounds", busy(), baseline="numpy"))
+        rows_of("rounds", busy(), baseline="numpy")
 
 
 def test_a_disturbed_cell_is_marked_in_every_kind():
@@ -196,7 +198,7 @@ def test_a_plot_takes_title_size_axis_and_metric():
     assert {axes.get_yscale() for axes in draw(request("batch", sweep(), axis="linear"))[0].axes} == {"linear"}
     assert "compile (ms)" in texts(svg("times", profile, metric="compile_ns"))
     with pytest.raises(KitError, match="did you mean peak_memory_b"):
-        plot_data(request("times", profile, metric="peak_memory"))
+        rows_of("times", profile, metric="peak_memory")
     with pytest.raises(KitError, match=r"use 9x[0-9.]+"):
         draw(request("times", profile, size_in=(9.0, 1.5)))
 
@@ -257,10 +259,10 @@ def test_cells_without_a_number_are_named_and_a_single_point_is_no_plot():
     assert len(data.left_out) == 1 and "/b64/" in data.left_out[0] and "memory" in data.left_out[0]
     assert [usual_kind([each]) for each in (sweep(), layered(["torch"]), b.profile())] == ["batch", "units", "rounds"]
     with pytest.raises(KitError, match="batch 128, a single point; measure several"):
-        plot_data(request("batch", b.profile(*b.six_cells())))
+        rows_of("batch", b.profile(*b.six_cells()))
     published = read_profile(ROOT / "profiles" / "published" / "five-nets.json")
     with pytest.raises(KitError, match="published, not measured"):
-        plot_data(request("times", published))
+        rows_of("times", published)
 
 
 def test_the_plots_of_the_documentation_are_those_of_the_reference_profiles():
