@@ -109,7 +109,7 @@ def block_energy(
         if not changes.size:
             return Refusal("counter_stuck", {"block_s": block_ns / 1e9})
         first, last = changes[0], changes[-1]
-        refusal = no_rise(value[first - 1 : last + 1])
+        refusal = impossible(value[first - 1 : last + 1], is_counter=True)
         fresh = at[changes]
         usual_ns, period_ns = _spacing_ns(fresh), _period_ns(at, fresh, update_period_ns)
         spacing_ns = max(_spacing_ns(at), *(float(at[index] - at[index - 1]) for index in (first, last)))
@@ -119,7 +119,7 @@ def block_energy(
         at, value = at[inside], value[inside]
         if value.size >= CONSTANT_READINGS and value[0] > 0 and np.all(value == value[0]):
             return Refusal("constant_power", {"readings": value.size, "power_w": float(value[0])})
-        if (refusal := _no_power(value)) is not None:
+        if (refusal := impossible(value, is_counter=False)) is not None:
             return refusal
         fresh = at if is_each_fresh else at[1:][np.diff(value) != 0]
         usual_ns, period_ns = _spacing_ns(at), _period_ns(at, fresh, update_period_ns)
@@ -173,7 +173,7 @@ def parts_energy(
     spacing_ns = float(np.diff(at).max(initial=0.0))
     error_ns = _period_ns(at, fresh, update_period_ns) + spacing_ns
     error_share = error_ns * max(math.sqrt(len(windows)), len(windows) / 3) / total_ns
-    refusal = no_rise(value) if is_counter else _no_power(value)
+    refusal = impossible(value, is_counter=is_counter)
     if refusal is None and fresh.size < PART_UPDATES_MIN:
         refusal = Refusal("too_few_updates", {"updates": fresh.size, "needed": PART_UPDATES_MIN})
     covered_ns = min(float(at[-1]), end_ns) - max(float(at[0]), begin_ns) if at.size else 0.0
@@ -211,7 +211,7 @@ def idle_power(at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, en
         return Refusal("too_few_readings", {"readings": at.size, "needed": PART_UPDATES_MIN})
     covered_ns, spacing_ns = float(at[-1] - at[0]), float(np.diff(at).max())
     error_share = (_spacing_ns(at) + spacing_ns) / covered_ns
-    refusal = _no_power(value) or _uncovered(
+    refusal = impossible(value, is_counter=False) or _uncovered(
         covered_ns, end_ns - begin_ns, covered_ns, error_share,
         most=IDLE_ERROR_SHARE_MAX, spacing_ns=spacing_ns, usual_ns=0.0,
     )  # fmt: skip
@@ -219,17 +219,12 @@ def idle_power(at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, en
     return refusal or Joules(joules, int(covered_ns), at.size, error_share, float(value.max()))
 
 
-def no_rise(value: Array) -> Refusal | None:
-    """Return why readings of a counter are none."""
+def impossible(value: Array, *, is_counter: bool) -> Refusal | None:
+    """Return why no sensor that works reads this: a counter does not fall, and power is above zero."""
     if not np.isfinite(value).all():
         return Refusal("reading_not_finite", {})
-    return Refusal("counter_reset", {}) if np.any(np.diff(value) < 0) else None
-
-
-def _no_power(value: Array) -> Refusal | None:
-    """Return why readings of power are none."""
-    if not np.isfinite(value).all():
-        return Refusal("reading_not_finite", {})
+    if is_counter:
+        return Refusal("counter_reset", {}) if np.any(np.diff(value) < 0) else None
     if np.any(value < 0):
         return Refusal("negative_power", {"power_w": float(value.min())})
     zeros = int(np.sum(value == 0))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.stats.energy import Array, Refusal, Window, no_rise
+from kit.stats.energy import Array, Refusal, Window, impossible
 
 # A value that a sensor holds is of its last update, so only fresh readings have a time. Changes this much further apart
 # than the readings are the sensor's.
@@ -82,7 +82,7 @@ def step_response(
     value = np.array([value for _, value in known], np.float64)
     loads_s = [((begin - zero_ns) / 1e9, (end - zero_ns) / 1e9) for begin, end in loads]
     changed = np.flatnonzero(np.diff(value)) + 1
-    refusal = no_rise(value) if is_counter else None
+    refusal = impossible(value, is_counter=True) if is_counter else None
     if not changed.size:
         refusal = Refusal("value_did_not_change", {"limit_s": float(at_s[-1] - at_s[0])})
     if refusal is not None:
