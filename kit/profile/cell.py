@@ -54,7 +54,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     def key_without(self, axes: Collection[str]) -> str:
         """Return the key with `*` instead of these axes."""
-        # By name: a profile's JSON has its keys so.
+        # A profile's JSON sorts its keys, too.
         named = sorted(self.parameters.items())
         parameters = ",".join(f"{name}={'*' if name in axes else value}" for name, value in named)
         fields = []

@@ -13,7 +13,7 @@ ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """Of repeated measurements of one interval, in nanoseconds."""
+    """Repeated measurements of one interval."""
 
     min_ns: float
     median_ns: float

@@ -208,7 +208,7 @@ def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar,
     np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
     data = packed.getvalue()
     sha256 = hashlib.sha256(data).hexdigest()
-    # With a part of the SHA-256 in the name: a profile that is written anew gets another sidecar.
+    # The name has a part of the SHA-256, so that a profile that is written anew gets another sidecar.
     name = f"{profile_path.name}.{sha256[:8]}.steps.npz"
     return Sidecar(file=name, sha256=sha256, steps=sum(array.size for array in arrays.values())), data
 
@@ -240,7 +240,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
             by_launch = {str(name): arrays[f"a{index}"] for index, name in enumerate(arrays["names"])}
         if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
             raise ValueError("an array is not of integers in a row")
-    # What NumPy raises for bytes that are no archive of arrays, or are one that was cut or altered.
+    # NumPy raises these for bytes that are no archive of arrays, or are one that was cut or altered.
     except (
         OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError,
     ) as error:  # fmt: skip

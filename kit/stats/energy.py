@@ -26,8 +26,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Window = tuple[int, int]  # begin and end, on CLOCK_MONOTONIC_RAW
 
-# What one long block is sized by: of a hundred updates an unaligned end costs 1 %, and boards average over up to a
-# second, which leaks in at both ends: ten seconds keep that small. (docs/explanation/energy.md)
+# The size of one long block: an unaligned end costs 1 % of a hundred updates, and boards average over up to a second,
+# which leaks in at both ends: ten seconds keep that small. (docs/explanation/energy.md)
 UPDATES_PLANNED = 100
 WINDOW_MIN_NS = 10_000_000_000
 # Fresh values that were seen. A machine so busy that its sampler comes at half its pace still has its joules, with the
@@ -184,7 +184,7 @@ def parts_energy(
     if refusal is not None:
         return refusal
     total_j = later_value if is_counter else _integral(later_at, later_value)
-    # Of each lag, each window's begin and end.
+    # Begin and end of each window, shifted by each lag: (lags, windows, 2).
     edges_ns = np.asarray(windows, np.float64) + np.linspace(0, lag_max_ns, LAGS_TRIED)[:, None, None]
     # Beyond the readings the power of the last two of a counter, or the last of a power, goes on.
     following = np.clip(np.searchsorted(later_at, edges_ns), 1, later_at.size - is_counter)
@@ -250,7 +250,7 @@ def _uncovered(
     if hole_ns <= hole_max_ns:
         if error_share <= most:
             return None
-        # Without the hole they would have been enough.
+        # The readings may be enough but for one hole.
         hole_max_ns = most * time_ns
         hole_ns = spacing_ns if error_share - (spacing_ns - usual_ns) / time_ns <= most else 0.0
     if hole_ns:

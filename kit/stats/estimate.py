@@ -26,7 +26,7 @@ from msgspec.structs import replace
 # The version of the rule is in every output: another rule may judge the same rounds otherwise. With `--all-cycles`,
 # cycles that others disturbed count like all others.
 RULE, RULE_OF_ALL_CYCLES = "rounds-4", "rounds-4-all-cycles"
-# What is smaller is nobody's reason to change a framework, and what a cell's neighbors cost it is of that size.
+# Nobody changes a framework for less, and what a cell's neighbors cost it is of that size.
 SMALLEST_DIFFERENCE = 0.01
 # Two rounds have one degree of freedom: their interval is thirteen times their spread and their verdicts luck.
 ROUNDS_FOR_VERDICT = 3
@@ -63,7 +63,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: int = 0  # how many of its family were tested; p is adjusted for them
     unit: Unit = "round"  # rounds of one run; pairs of runs that alternate; sessions of runs that do not; runs
     count: int = 0  # of these; of sessions or runs, on the smaller side. 0: nothing is in common
-    # Of the log-ratio, or the difference; a limit on slow-downs is tested with them.
+    # Mean, error and degrees of freedom of the log-ratio, or the difference; limits on slow-downs are tested with them.
     mean_log: float = math.nan
     se_log: float = math.nan
     df: float = math.nan

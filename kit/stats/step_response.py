@@ -43,7 +43,7 @@ TINY = 1e-12
 
 
 class StepResponse(NamedTuple):
-    """What a sensor makes of steps of load."""
+    """How a sensor shows steps of load."""
 
     delay_ns: int  # dead time: nothing of a step shows before
     window_ns: int  # of the moving mean; about 0: each value is of one moment
@@ -171,7 +171,7 @@ def _fit(at_s: Array, value: Array, loads_s: Sequence[tuple[float, float]], *, i
         ramp = sum(mean(begin, 1) - mean(end, 1) for begin, end in loads_s)
         steps = [mean(edge, 0) for load in loads_s for edge in load]
         columns = np.column_stack([level[0], *steps, ramp, *level[1:]])
-        # By the normal equations: a decomposition of so many rows takes twenty times as long.
+        # A decomposition of so many rows takes twenty times as long as the normal equations.
         lengths = np.linalg.norm(columns, axis=0) + TINY
         scaled = columns / lengths
         gram = scaled.T @ scaled + TINY * np.eye(columns.shape[1])
