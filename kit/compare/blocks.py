@@ -71,11 +71,10 @@ def counted(launches: Iterable[Launch], *names: str, within: Collection[BlockId]
     totals = [0] * (2 + len(names))
     for launch in launches:
         blocks = launch.blocks
-        if any(name not in blocks.counters for name in names):
+        columns: list[Sequence[Any]] = [blocks.counters[name] for name in names if name in blocks.counters]
+        if len(columns) < len(names):
             continue
-        columns: list[Sequence[Any]] = [
-            blocks.all_steps(), blocks.span_ns, *(blocks.counters[name] for name in names)
-        ]  # fmt: skip
+        columns = [blocks.all_steps(), blocks.span_ns, *columns]
         if within is not None or any(None in column for column in columns):
             is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
             keep = [chosen and None not in row for chosen, *row in zip(is_in, *columns, strict=True)]

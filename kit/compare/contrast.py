@@ -136,13 +136,10 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     by_round: dict[int, float] = {}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        if first.took_turns and second.took_turns and first.blocks and second.blocks:
-            apart = _cycles_apart(metric, first, second)
-            value = statistics.median(apart.values()) if apart else math.nan
-        else:
-            value = _apart(metric, first.value, second.value)
-        if math.isfinite(value):
-            by_round[number] = value + shift
+        in_turn = first.took_turns and second.took_turns and first.blocks and second.blocks
+        pair = (first.blocks, second.blocks) if in_turn else ({0: first.value}, {0: second.value})
+        if values := _apart(metric, *pair):
+            by_round[number] = statistics.median(values.values()) + shift
     return by_round
 
 
@@ -153,17 +150,16 @@ def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, Seri
         yield key[1], mine[key], yours[key]
 
 
-def _cycles_apart(metric: Metric, a: Series, b: Series) -> dict[int, float]:
-    """Return how far two launches are apart within each common cycle."""
-    values = {cycle: _apart(metric, value, b.blocks[cycle]) for cycle, value in a.blocks.items() if cycle in b.blocks}
+def _apart(metric: Metric, a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
+    """Return ln of the ratio of two values, or their difference, of each cycle of which both are known."""
+    if metric.compare == "ratio":
+        return {
+            cycle: math.log(value / other)
+            for cycle, value in a.items()
+            if (other := b.get(cycle, 0.0)) > 0 and value > 0
+        }
+    values = {cycle: value - b[cycle] for cycle, value in a.items() if cycle in b}
     return {cycle: value for cycle, value in values.items() if math.isfinite(value)}
-
-
-def _apart(metric: Metric, a: float, b: float) -> float:
-    """Return ln of the ratio of two values, or their difference; NaN where there is none."""
-    if metric.compare != "ratio":
-        return a - b
-    return math.log(a / b) if a > 0 and b > 0 else math.nan
 
 
 def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:
@@ -173,7 +169,7 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     """
     shift = per_sample_log(metric, a, b)
     return {
-        number: {cycle: log + shift for cycle, log in sorted(_cycles_apart(metric, first, second).items())}
+        number: {cycle: log + shift for cycle, log in sorted(_apart(metric, first.blocks, second.blocks).items())}
         for number, first, second in _in_common(metric, a, b)
         if first.took_turns and second.took_turns and first.blocks and second.blocks
     }
@@ -244,7 +240,7 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     rounds: dict[bool, dict[int, list[float]]] = {False: {}, True: {}}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        for cycle, log in _cycles_apart(metric, first, second).items():
+        for cycle, log in _apart(metric, first.blocks, second.blocks).items():
             if (number, cycle) in modes.is_slow:
                 rounds[modes.is_slow[number, cycle]].setdefault(number, []).append(log + shift)
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
