@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from statistics import fmean
 from typing import NamedTuple
 
@@ -261,18 +261,16 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
         [(cycle, -1 if launch.turns == "blocks" else member) for cycle in launch.blocks.cycle]
         for member, (_, launch) in enumerate(measured)
     ]
-    left_out = {
-        cycle
-        for blocks, numbers in zip(taken, cycles, strict=True)
-        for block, cycle in zip(blocks, numbers, strict=True)
-        if block.lacked_cpus or block.device_others
-    }
+    left_out: set[tuple[int, int]] = set()
+    if any(total.lacked_cpus or total.device_others for total in whole):
+        every = zip(chain(*taken), chain(*cycles), strict=True)
+        left_out = {cycle for block, cycle in every if block.lacked_cpus or block.device_others}
     lacked_cpus = any(total.lacked_cpus for total in whole)
     while True:
         flags = [[cycle not in left_out for cycle in numbers] for numbers in cycles]
         clean = [[*compress(blocks, flag)] for blocks, flag in zip(taken, flags, strict=True)]
-        together = [_Taken.together(blocks) for blocks in clean] if left_out else whole
-        # Ticks may show more than that by chance.
+        # Others took little of all clean blocks together; ticks may show more than that by chance.
+        together = map(_Taken.together, clean) if left_out else whole
         if all(
             total.fraction * total.capacity_ns <= max(OTHERS_MEAN_MOST * total.capacity_ns, TICKS_BY_CHANCE * TICK_NS)
             for total in together
@@ -281,8 +279,8 @@ def cycles_of(measured: Sequence[tuple[Cell, Launch]], planned: int) -> tuple[Ro
         # The block of which others took most; of equal ones the first.
         *_, worst = max(
             (block.fraction, -member, -cycle[0], cycle)
-            for member, (blocks, numbers, flag) in enumerate(zip(taken, cycles, flags, strict=True))
-            for block, cycle in compress(zip(blocks, numbers, strict=True), flag)
+            for member, pairs in enumerate(map(zip, taken, cycles))
+            for block, cycle in compress(pairs, flags[member])
         )
         left_out.add(worst)
         lacked_cpus = True
@@ -336,14 +334,14 @@ def cpu_loss(cell: Cell, launches: Collection[Launch], within: Collection[BlockI
     # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
     throttled = counted(launches, "cgroup.throttled_ns", within=within)
     throttled_pct = None if throttled is None else min(100.0, 100 * throttled.sums[0] / (throttled.total_ns * cpus))
-    blocks = [
-        block
-        for launch in launches
-        for cycle, block in zip(launch.blocks.cycle, _taken(cell, launch, launch.blocks, with_idle=True), strict=True)
-        if block.capacity_ns and (within is None or (launch.round, cycle) in within)
-    ]
-    if not blocks:
+    blocks: list[_Taken] = []
+    for launch in launches:
+        taken = _taken(cell, launch, launch.blocks, with_idle=True)
+        if within is not None:
+            taken = [*compress(taken, ((launch.round, cycle) in within for cycle in launch.blocks.cycle))]
+        blocks += taken
+    others_ns, stolen_ns, capacity_ns, *_ = _Taken.together(blocks)
+    if not capacity_ns:
         return CpuLoss(cpus, throttled_pct)
     # Ticks may miss the cell's own time in one block and count it twice in the next: clipped when summed up.
-    others_ns, stolen_ns, capacity_ns, *_ = _Taken.together(blocks)
     return CpuLoss(cpus, throttled_pct, max(0.0, 100 * others_ns / capacity_ns), 100 * stolen_ns / capacity_ns)
