@@ -51,6 +51,18 @@ def test_errors_of_a_whole_process_are_one_line_without_a_traceback(folder):
     assert gone.stderr == "" and gone.stdout.startswith("run-1")
 
 
+def test_many_profiles_are_read_in_processes_and_what_is_wrong_with_one_is_said(tmp_path):
+    for number in range(33):
+        torch = b.member("torch", 2.0 + number % 2)
+        built = b.profile(b.group("g", torch), id=f"run-{number}", label="ab"[number % 2], rounds=3, cycles=3)
+        b.write(tmp_path / f"{number:02}.json", built)
+    printed = CliRunner().invoke(app, ["compare", str(tmp_path), "--format", "csv"], standalone_mode=False)
+    assert printed.exception is None and len(printed.stdout.splitlines()) == 1 + 2, "a row for each side"
+    (tmp_path / "07.json").write_text("{")
+    wrong = CliRunner().invoke(app, ["compare", str(tmp_path)], standalone_mode=False)
+    assert "07.json is truncated" in str(wrong.exception)
+
+
 SLOW = {"numpy", "scipy", "rich", "msgspec", "tensorflow", "torch", "jax", "keras"}
 PROBE = """
 import sys
