@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.compare import framework_titles
 from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
-
-if TYPE_CHECKING:
-    from kit.report.plot_rows import Scale
+from kit.profile.store import read_profile, write_atomically
+from kit.report.plain import one_line
+from kit.report.plot_rows import KINDS, PlotRequest, Scale, usual_kind
 
 ENDINGS = (".svg", ".png", ".pdf")
-KINDS = (
-    "times", "rounds", "devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length",
-    "platforms", "gain", "roofline",
-)  # fmt: skip
-COMPARING = ("rounds", "platforms", "gain")
 LEFT_OUT_NAMED = 20
 SIDE_IN = (2.0, 50.0)  # a smaller plot has no room for its text, a larger one no printer
 
@@ -29,19 +24,18 @@ def _size(_: click.Context, option: click.Parameter, value: str | None) -> tuple
         return None
     try:
         width, height = map(float, value.split("x"))
+        if SIDE_IN[0] <= min(width, height) and max(width, height) <= SIDE_IN[1]:
+            return width, height
     except ValueError:
-        width, height = 0.0, 0.0
-    if not all(SIDE_IN[0] <= side <= SIDE_IN[1] for side in (width, height)):
-        raise click.BadParameter(
-            f"{value!r} is no size; give width and height from 2 to 50 inches, like 8x5", None, option
-        )
-    return width, height
+        pass
+    words = f"{value!r} is no size; give width and height from 2 to 50 inches, like 8x5"
+    raise click.BadParameter(words, None, option)
 
 
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.svg, .png or .pdf.")
-@click.option("--kind", type=click.Choice(KINDS), help="Draw this kind. Default: the one that fits the suite.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Draw this kind. Default: the one that fits the suite.")
 @click.option("--baseline", metavar="NAME", help="Compare with this platform, profile or row.")
 @click.option("--metric", metavar="COLUMN", help="Draw this column of kit compare --format csv.")
 @click.option("--title", metavar="TEXT", help="Write TEXT above the plot.")
@@ -71,11 +65,6 @@ def plot(
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     if out is not None:
         _check_out(out, force=force)
-    from kit.cli.compare import framework_titles
-    from kit.profile.store import read_profile, write_atomically
-    from kit.report.plain import one_line
-    from kit.report.plot_rows import PlotRequest, usual_kind
-
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     kind = kind or usual_kind([profile for _, profile in labelled])
@@ -84,11 +73,11 @@ def plot(
         _check_out(out, force=force)
     if dpi is not None and out.suffix.lower() != ".png":
         raise click.UsageError(f"--dpi: {out.suffix} has no pixels; leave it out, or name a .png")
-    if baseline is not None and kind not in COMPARING:
+    if baseline is not None and not KINDS[kind].compares:
         raise click.UsageError(f"--baseline: {kind} compares nothing; leave it out, or use --kind gain or rounds")
-    if metric is not None and kind in ("rounds", "gain", "roofline"):
+    if metric is not None and (KINDS[kind].alike or KINDS[kind].guides):
         raise click.UsageError(f"--metric: {kind} has its own; leave it out, or use --kind times")
-    if axis == "linear" and kind == "roofline":
+    if axis == "linear" and KINDS[kind].guides:
         raise click.UsageError("--axis linear: a roofline needs logarithmic axes; leave it out")
     from kit.report.plot_figure import draw, file_of
 

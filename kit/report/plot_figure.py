@@ -45,6 +45,7 @@ COLORS = ("#000000", "#CC79A7", "#E69F00", "#56B4E9", *FRAMEWORKS.values())
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 GREY, BAND = "#555555", "#F3F3F3"
+FAINT: Look = {"marker": "o", "s": 1.5**2, "linewidths": 0.3, "alpha": 0.5, "zorder": 2}
 STYLE: Any = {
     "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left", "axes.labelsize": 8, "axes.grid": True,
     "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False, "xtick.labelsize": 7,
@@ -193,34 +194,30 @@ def _draw_rows(axes: Axes, rows: Sequence[Row], looks: Looks, mark: str, scale: 
     if "all" in places:  # the result of many rounds is not narrower than a twelfth of them
         places["all"] += max(0.0, len(names) / 12 - 1)
     are_side_by_side = len({(row["x"], row["line"]) for row in rows}) > len(places)
-    slot, bottom, top = 0.8 / len(lines) if are_side_by_side else 0.8, *axes.get_ylim()
+    slot, limits = 0.8 / len(lines) if are_side_by_side else 0.8, axes.get_ylim()
     for index, line in enumerate(lines):
-        members, color = [row for row in rows if row["line"] == line], looks[line]["color"]
-        shift = (index - (len(lines) - 1) / 2) * slot if are_side_by_side else 0.0
+        members, look = [row for row in rows if row["line"] == line], looks[line]
+        color, shift = look["color"], (index - (len(lines) - 1) / 2) * slot if are_side_by_side else 0.0
         x = [places[row["x"]] + shift + 0.8 * slot * row.get("faint", 0.0) if names else row["x"] for row in members]
-        # A disturbed value beyond the axis is drawn at its end.
-        y = [float(np.clip(row["y"] / scale, bottom, top)) for row in members]
+        y, low, high = (np.array([row[end] for row in members], float) / scale for end in ("y", "low", "high"))
+        y = np.clip(y, *limits)  # a disturbed value beyond the axis is drawn at its end
         fills = ["white" if row["disturbed"] else color for row in members]
         if mark == "bar":
             hatches = ["////" if row["disturbed"] else "" for row in members]
             axes.bar(x, y, width=0.7 * slot, color=fills, edgecolor=color, hatch=hatches)
         elif mark == "line" and not names:
-            axes.plot(x, y, color=color, linestyle=looks[line]["linestyle"])
+            axes.plot(x, y, color=color, linestyle=look["linestyle"])
         for is_faint in (True, False) if mark != "bar" else ():
             chosen = [("faint" in row) == is_faint for row in members]
-            size_pt = 1.5 if is_faint else 2.5 if sum(chosen) > NAMES_MAX else 4.0
-            style: Look = {"marker": "o", "linewidths": 0.3, "alpha": 0.5} if is_faint else {"linewidths": 0.8}
-            style = {"marker": looks[line]["marker"], "edgecolors": color, "s": size_pt**2, "clip_on": False} | style
-            dots = [np.compress(chosen, values) for values in (x, y)]
-            axes.scatter(*dots, facecolors=list(np.compress(chosen, fills)), zorder=2 if is_faint else 3, **style)
-        known = [index for index, row in enumerate(members) if row["low"] is not None]
-        if known:
-            # Where launches failed, a value may lie outside its interval: an end is never beyond its point.
-            below = [max(y[index] - members[index]["low"] / scale, 0.0) for index in known]
-            above = [max(members[index]["high"] / scale - y[index], 0.0) for index in known]
-            at = [x[index] for index in known], [y[index] for index in known]
-            bars: Look = {"ecolor": GREY if mark == "bar" else color, "elinewidth": 0.8, "capsize": 2, "zorder": 4}
-            axes.errorbar(*at, yerr=(below, above), fmt="none", **bars)
+            size_pt = 2.5 if sum(chosen) > NAMES_MAX else 4.0
+            style = FAINT if is_faint else {"marker": look["marker"], "s": size_pt**2, "linewidths": 0.8, "zorder": 3}
+            style = style | {"facecolors": list(np.compress(chosen, fills)), "edgecolors": color, "clip_on": False}
+            axes.scatter(np.compress(chosen, x), y[chosen], **style)
+        # Where launches failed, a value may lie outside its interval: an end is never beyond its point.
+        known, ends = ~np.isnan(low), np.maximum((y - low, high - y), 0.0)
+        bars: Look = {"ecolor": GREY if mark == "bar" else color, "elinewidth": 0.8, "capsize": 2, "zorder": 4}
+        if known.any():
+            axes.errorbar(np.compress(known, x), y[known], yerr=ends[:, known], fmt="none", **bars)
     if names:
         _set_names(axes, places, has_bands=are_side_by_side)
 

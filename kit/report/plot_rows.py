@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
+from kit.compare.axes import Axes
 from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
 from kit.compare.compare import OF_CELLS, compare, compare_within
 from kit.compare.contrast import cycle_log_ratios, log_ratios
@@ -38,6 +40,8 @@ SWEPT = ("devices", "batch", "threads", "units", "layers", "width", "depth", "he
 TASKS = {"train": "training", "infer": "inference", "fit": "fit"}
 # A value on these axes says what it is; with others the axis is named, too: "layers 2".
 PLAIN_AXES = ("workload", "backend", "device", "precision", "compile_mode", "feed", "variant")
+# The interval of a column is that of the step, or of the ratio, to this power.
+POWERS = {"ratio": 1, "gain_pct": -1, "samples_per_s": -1, "step_ns": 1, "time_ns": 1, "sample_ns": 1}
 LINES_MAX = 8  # nobody can follow more lines in one panel
 PANELS_MAX = 40  # a page has no room for more
 
@@ -55,6 +59,15 @@ class PlotRequest(NamedTuple):
     size_in: tuple[float, float] | None = None  # width and height
 
 
+class Guide(NamedTuple):
+    """A grey line of a panel with its words."""
+
+    panel: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+    words: str
+
+
 class Kind(NamedTuple):
     """Where the rows of a plot come from, which columns it shows, and how."""
 
@@ -67,15 +80,8 @@ class Kind(NamedTuple):
     axis: Scale = "log"
     shares_y: bool = False  # whether all panels have the same y axis
     alike: float | None = None  # the y of a cell that is like its baseline
-
-
-class Guide(NamedTuple):
-    """A grey line of a panel with its words."""
-
-    panel: str
-    x: tuple[float, float]
-    y: tuple[float, float]
-    words: str
+    compares: bool = False  # whether a user may choose the baseline
+    guides: Callable[[Sequence[Row]], list[Guide]] | None = None  # lines behind the rows, on logarithmic axes
 
 
 class PlotData(NamedTuple):
@@ -125,7 +131,7 @@ def plot_data(request: PlotRequest) -> PlotData:
         ]
         what = f"{counts[0]} of {counts[1]} cycles do not count" if counts[1] else "disturbed"
         notes.append(f"Hollow: {what}, as other programs took {much} of the CPUs.")
-    guides = _ceilings(drawn) if request.kind == "roofline" else []
+    guides = kind.guides(drawn) if kind.guides else []
     return PlotData(drawn, guides, notes, list(dict.fromkeys(left_out)))
 
 
@@ -153,6 +159,7 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
         flops, bytes_moved = (row.value(f"reach_{name}") for name in ("flops", "bytes"))
         is_fit, title = row.cell.task == "fit", [request.titles.get(part, part) for part in group.title]
         added = {
+            "row": row,
             "cell": row.cell,
             "label": label,
             "what": f"{label}: {row.cell.key}" if label else row.cell.key,
@@ -175,14 +182,12 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
 
 def _interval(row: Row, y: str) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a column; None where it is not known."""
-    low, high = (row["low"], row["high"]) if y in {"ratio", "gain_pct"} else (row["step_low_ns"], row["step_high_ns"])
-    if low is None or high is None or (y == "time_ns" and row["time_title"] == "fit"):
+    names = ("ratio", "low", "high") if y in {"ratio", "gain_pct"} else ("step_ns", "step_low_ns", "step_high_ns")
+    middle, *ends = (row[name] for name in names)
+    if y not in POWERS or None in ends or (y == "time_ns" and row["time_title"] == "fit"):
         return None, None
-    if y in {"step_ns", "time_ns", "sample_ns"}:
-        return row[y] * low / row["step_ns"], row[y] * high / row["step_ns"]
-    if y == "samples_per_s":
-        return row[y] * row["step_ns"] / high, row[y] * row["step_ns"] / low
-    return (low, high) if y == "ratio" else (100 / high, 100 / low) if y == "gain_pct" else (None, None)
+    low, high = sorted(row[y] * (end / middle) ** POWERS[y] for end in ends)
+    return low, high
 
 
 def _words(cell: Cell, axes: Iterable[str], request: PlotRequest) -> list[str]:
@@ -235,24 +240,22 @@ def _steps(rows: Iterable[Row]) -> list[Row]:
 
 
 def _swept(request: PlotRequest) -> list[Row]:
+    """Return a line over the values of an axis.
+
+    Over devices, scaling is strong in a panel for each batch, and weak in one for each batch of a device.
+    """
     axis = request.kind
-    rows = [row for row in _steps(_cells(request)) if row.get(axis) is not None and row[axis] > 0]
-    return _in_lines(sorted(rows, key=lambda row: row[axis]), request, (axis,))
-
-
-def _scaling(request: PlotRequest) -> list[Row]:
-    """Return a panel for each batch, in which scaling is strong, and for each batch of a device, where it is weak."""
-    rows = sorted(_steps(_cells(request)), key=lambda row: row["devices"])
-    rows = _in_lines([row for row in rows if row["devices"] > 0], request, ("devices", "batch"))
-    if len({row["batch"] for row in rows}) <= 1:
+    rows = sorted((row for row in _steps(_cells(request)) if (row.get(axis) or 0) > 0), key=lambda row: row[axis])
+    rows = _in_lines(rows, request, {axis, "batch"} if axis == "devices" else {axis})
+    if axis != "devices" or len({row["batch"] for row in rows}) <= 1:
         return rows
-    strong = [row | {"panel": f"{row['panel']} · batch {row['batch']}"} for row in rows]
-    weak = [row | {"panel": f"{row['panel']} · batch {row['batch'] // row['devices']} a device"} for row in rows]
-    counts: dict[str, set[int]] = {}
-    for row in strong + weak:
-        counts.setdefault(row["panel"], set()).add(row["devices"])
-    elsewhere = {row["what"] for row in strong + weak if len(counts[row["panel"]]) > 1}
-    return [row for row in strong + weak if len(counts[row["panel"]]) > 1 or row["what"] not in elsewhere]
+    rows = [
+        *(row | {"panel": f"{row['panel']} · batch {row['batch']}"} for row in rows),
+        *(row | {"panel": f"{row['panel']} · batch {row['batch'] // row['devices']} a device"} for row in rows),
+    ]
+    points = Counter(panel for panel, _ in {(row["panel"], row["devices"]) for row in rows})
+    scaling = {row["what"] for row in rows if points[row["panel"]] > 1}
+    return [row for row in rows if points[row["panel"]] > 1 or row["what"] not in scaling]
 
 
 def _runs(request: PlotRequest) -> list[Row]:
@@ -271,81 +274,61 @@ def _platforms(request: PlotRequest) -> list[Row]:
     return rows
 
 
-def _turns(label: str, profile: Profile, request: PlotRequest) -> list[Row]:
-    """Return each cell against the same cell on the first device, or the baseline's, with which it took turns."""
-    devices = list(dict.fromkeys(result.cell.device for result in profile.cells))
-    if request.baseline not in {None, *devices}:
-        raise KitError(f"no baseline {request.baseline!r}; choose from {', '.join(devices)}")
-    rows: list[Row] = []
-    for base in (result.cell for result in profile.cells if result.cell.device == (request.baseline or devices[0])):
-        every = _rows(compare_within(label, profile, baseline=base.key), request)
-        alike = [row for row in every if row["cell"].key_without(("device",)) == base.key_without(("device",))]
-        rows += [row | {"is_baseline": row["device"] == base.device, "baseline": base.device} for row in alike]
-    return rows
-
-
 def _gains(request: PlotRequest) -> list[Row]:
     """Return what is compared with another device or profile."""
     (label, first), *others = request.profiles
-    if not others and len({result.cell.device for result in first.cells}) == 1:
+    devices = list(dict.fromkeys(result.cell.device for result in first.cells))
+    if not others and len(devices) == 1:
         raise KitError("a gain needs two measured profiles, or one profile of two devices; give a second profile")
-    took_turns = not others and "device" in first.suite.compare
-    every = _steps(_turns(label, without_operations(first), request) if took_turns else _runs(request))
+    if others or "device" not in first.suite.compare:
+        every = _runs(request)
+    else:
+        # The devices took turns. A cell that the baseline's device did not measure has no gain.
+        run, base = read_run(label, without_operations(first)), request.baseline or devices[0]
+        every = _rows(compare([run], axes=Axes(columns=["device"]), baseline=base), request)
+        every = [row for row in every if row["baseline"] == base]
     taken_pct = {row["cell"].key_without(("device",)): row["taken_pct"] for row in every if row["is_baseline"]}
-    rows = [row for row in every if not row["is_baseline"]]
-    sides, has_batches = {row["label"] or row["device"] for row in rows}, len({row["batch"] for row in rows}) > 1
+    rows = sorted((row for row in _steps(every) if not row["is_baseline"]), key=lambda row: row["batch"])
+    sides, has_batches = {row["label"] for row in rows}, len({row["batch"] for row in rows}) > 1
     for row in rows:
         row["setting"] = row["batch"] if has_batches else row["network"]
         row["label"] = row["label"] if len(sides) > 1 else ""
         if (base_pct := taken_pct.get(row["cell"].key_without(("device",)))) is not None:
             row |= {"disturbed": True, "taken_pct": max(base_pct, row["taken_pct"] or 0.0)}
-    x = (
-        {"device", "batch"}
-        if has_batches
-        else {"device", "workload", *(name for row in rows for name in row["cell"].parameters)}
-    )
-    rows = _in_lines(sorted(rows, key=lambda row: row["batch"]), request, x)
+    shown = {"batch"} if has_batches else {"workload", *(name for row in rows for name in row["cell"].parameters)}
+    rows = _in_lines(rows, request, {"device", *shown})
     return [row | {"panel": " · ".join([row["panel"], *(sides if len(sides) == 1 else [])])} for row in rows]
 
 
 def _rounds(request: PlotRequest) -> list[Row]:
     """Return the ratio of each cell to its baseline in every cycle, in every round, and in the whole run."""
-    rows: list[Row] = []
+    rows, step = list[Row](), METRICS["step_ns"]
     for label, profile in request.profiles:
         networks = without_operations(profile)
-        run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
-        comparison = compare([run], axes=OF_CELLS, baseline=request.baseline)
-        cells = {(row["group"], row["name"]): row for row in _rows(comparison, request)}
-        order = {key: index for index, key in enumerate(cells)}
-        rows += [row | {"ratio": None, "order": (0, 0)} for row in cells.values() if row["step_ns"] is None]
-        for group in comparison.groups:
-            base = next((row.samples[0] for row in group.rows if row.is_baseline), None)
-            for row in group.rows:
-                if row.versus is None or base is None:
-                    continue
-                pair = row.samples[0], base
-                whole = [with_all_cycles.samples[sample.cell_key] for sample in pair]
-                logs, clean_logs = (log_ratios(METRICS["step_ns"], *samples) for samples in (whole, pair))
-                cycles, clean = (cycle_log_ratios(METRICS["step_ns"], *samples) for samples in (whole, pair))
-                if not logs:
-                    continue
-                # Where others disturbed every round, none of them counts.
-                together = base.together
-                is_disturbed = together is None or together.is_disturbed(*(sample.cell_key for sample in pair))
-                counting = {} if is_disturbed else clean_logs
-                index = order[group.key, row.name]
-                cell = cells[group.key, row.name] | {"low": None, "high": None, "taken_pct": None}
-                for number, log in (logs | clean_logs).items():
-                    in_round = cell | {"round": str(number + 1), "order": (number, index)}
-                    in_cycles = cycles.get(number, {})
-                    for count, (cycle, cycle_log) in enumerate(in_cycles.items(), 1):
-                        counts = number in counting and cycle in clean.get(number, {})
-                        shift = count / (len(in_cycles) + 1) - 0.5
-                        rows.append(in_round | {"ratio": math.exp(cycle_log), "disturbed": not counts, "faint": shift})
-                    rows.append(in_round | {"ratio": math.exp(log), "disturbed": number not in counting})
-                versus = row.versus
-                overall = {"ratio": versus.ratio, "low": versus.low, "high": versus.high, "disturbed": not counting}
-                rows.append(cell | overall | {"round": "all", "order": (sys.maxsize, index)})
+        with_all_cycles = read_run(label, networks, all_cycles=True)
+        cells = _rows(compare([read_run(label, networks)], axes=OF_CELLS, baseline=request.baseline), request)
+        bases = {cell["group"]: cell["row"].samples[0] for cell in cells if cell["is_baseline"]}
+        rows += [cell | {"ratio": None, "order": (0, 0)} for cell in cells if cell["step_ns"] is None]
+        for index, cell in enumerate(cells):
+            pair = cell["row"].samples[0], bases[cell["group"]]
+            whole = [with_all_cycles.samples[sample.cell_key] for sample in pair]
+            logs, cycles = log_ratios(step, *whole), cycle_log_ratios(step, *whole)
+            if cell["row"].versus is None or not logs:
+                continue
+            counting, clean = log_ratios(step, *pair), cycle_log_ratios(step, *pair)
+            logs |= counting
+            # Where others disturbed every round, none of them counts.
+            if pair[1].together.is_disturbed(*(sample.cell_key for sample in pair)):
+                counting = {}
+            cell |= {"taken_pct": None, "disturbed": not counting}
+            for number, log in logs.items():
+                in_round = cell | {"round": str(number + 1), "order": (number, index), "low": None, "high": None}
+                for count, (cycle, cycle_log) in enumerate(cycles.get(number, {}).items(), 1):
+                    counts = number in counting and cycle in clean.get(number, {})
+                    shift = count / (len(cycles[number]) + 1) - 0.5
+                    rows.append(in_round | {"ratio": math.exp(cycle_log), "disturbed": not counts, "faint": shift})
+                rows.append(in_round | {"ratio": math.exp(log), "disturbed": number not in counting})
+            rows.append(cell | {"round": "all", "order": (sys.maxsize, index)})
     if not any(row["ratio"] for row in rows):
         raise KitError("nothing to draw by rounds: no group has two cells with a number; draw --kind times or gain")
     return sorted(rows, key=lambda row: row["order"])
@@ -410,11 +393,13 @@ ROOFLINE = (
 )
 KINDS = {
     "times": Kind(_cells, "member", "time_ns", "Step times", INTERVALS, "bar", "linear"),
-    "rounds": Kind(_rounds, "round", "ratio", "Ratio of times in each round", ROUNDS, "point", alike=1.0),
+    "rounds": Kind(_rounds, "round", "ratio", "Ratio of times in each round", ROUNDS, "point", alike=1, compares=True),
     **{axis: Kind(_swept, axis, "step_ns", f"Step time by {axis}", INTERVALS, "line", shares_y=True) for axis in SWEPT},
     "batch": Kind(_swept, "batch", "sample_ns", "Time per sample by batch", INTERVALS, "line", shares_y=True),
-    "devices": Kind(_scaling, "devices", "samples_per_s", "Throughput by devices", INTERVALS, "line", shares_y=True),
-    "platforms": Kind(_platforms, "question", "time_ns", "Platforms", INTERVALS, "point"),
-    "gain": Kind(_gains, "setting", "gain_pct", "Gain", GAIN, "line", shares_y=True, alike=100.0),
-    "roofline": Kind(_roofline, "intensity", "reach_rate", "Roofline", ROOFLINE, "point", shares_y=True),
+    "devices": Kind(_swept, "devices", "samples_per_s", "Throughput by devices", INTERVALS, "line", shares_y=True),
+    "platforms": Kind(_platforms, "question", "time_ns", "Platforms", INTERVALS, "point", compares=True),
+    "gain": Kind(_gains, "setting", "gain_pct", "Gain", GAIN, "line", shares_y=True, alike=100, compares=True),
+    "roofline": Kind(
+        _roofline, "intensity", "reach_rate", "Roofline", ROOFLINE, "point", shares_y=True, guides=_ceilings
+    ),
 }
