@@ -11,7 +11,7 @@ from kit.profile.identity import Facts, Identity
 from kit.profile.sensor import SensorReport
 from kit.report.quantity import by_name, duration
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, facts_table, words_table
+from kit.report.table import Report, Table, words_table
 
 if TYPE_CHECKING:
     from kit.runner.examine import DataFinding, Examination, Finding
@@ -94,7 +94,7 @@ def clock_report(certificate: Certificate) -> Report:
         "null_interval_median_ns": certificate.null_interval.median_ns,
         "shortest_step_ns": certificate.shortest_step_ns,
     }
-    tables = [facts_table("", clock_facts(certificate))]
+    tables = [words_table("", clock_facts(certificate).items())]
     return Report("kit clock", [], tables, records=[record], document=certificate, is_wide=True)
 
 
@@ -111,7 +111,7 @@ def examination_report(examination: Examination) -> Report:
         for condition in examination.conditions
     ]
     tables = [
-        facts_table("Where", {"CPUs": cpus, **machine_lines(examination.container)}),
+        words_table("Where", {"CPUs": cpus, **machine_lines(examination.container)}.items()),
         words_table("Conditions", conditions),
         _findings("Frameworks", examination.backends),
         _findings("Data", examination.data),

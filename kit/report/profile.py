@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, TypeVar, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any, get_args
 
 from kit.compare.blocks import block_times_ns, pipeline_ratio
 from kit.compare.metrics import counters_per_step, phases_ns, value
@@ -20,10 +20,27 @@ from kit.report.notes import note_line
 from kit.report.plain import NONE, one_line, spreadsheet
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, facts_table, plain_table, words_table
+from kit.report.table import Report, Table, plain_table, words_table
 from kit.stats.scores import scores as scores_of
 
-Value = TypeVar("Value")
+# Tables of cells and launches by their titles: the titles of their columns, how many of these are aligned at the left
+# (0: those after the listed ones are named by the values), and whether the last one is aligned at the right.
+TABLES: Mapping[str, tuple[Sequence[str], int, bool]] = {
+    "Phases, median over rounds": (("cell",), 0, True),
+    "Workers": (("",) * 5, 5, False),
+    "Launches": (
+        ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes"),
+        3,
+        False,
+    ),
+    "Fits": (("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score"), 1, False),
+    "Classes, over the repeats of a fit": (("cell", "class", "precision %", "recall %", "F1 %"), 2, True),
+    "Counters per step": (("cell", "round"), 0, True),
+    "Step by the host's clock and by device events": (("",) * 4, 1, False),
+    "Sampled, mean and max": (("cell", "round"), 0, True),
+    "Sensors left out": (("",) * 4, 4, False),
+    "Energy": (("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by"), 4, False),
+}
 
 
 def profile_report(profile: Profile) -> Report:
@@ -47,10 +64,10 @@ def write_steps_csv(profile: Profile, steps: Mapping[str, Steps], stream: IO[str
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(("cell", "round", "cycle", "kind", "step_ns"))
     for launch, raw in _with_steps(profile, steps):
-        cell = spreadsheet(launch.cell_key)
+        head = spreadsheet(launch.cell_key), launch.round + 1
         for cycle, kind, part in labeled_steps(launch, raw):
             number = "" if cycle is None else cycle + 1
-            writer.writerows((cell, launch.round + 1, number, kind, step_ns) for step_ns in part.tolist())
+            writer.writerows((*head, number, kind, step_ns) for step_ns in part.tolist())
 
 
 def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[Launch, Steps]]:
@@ -60,66 +77,60 @@ def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[
 
 def _measured(profile: Profile) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
-    launches = [(result, launch) for result in profile.cells for launch in result.launches]
-    # Rounds are counted from 1.
-    heads = [([result.key, str(launch.round + 1)], launch) for result, launch in launches]
-    rows = [[*head, *_launch(*measured)] for (head, _), measured in zip(heads, launches, strict=True)]
+    rows: dict[str, list[list[Any]]] = {title: [] for title in TABLES}
+    records = []
+    for result in profile.cells:
+        medians_ns = phases_ns(result.launches)
+        phases = {name: duration(medians_ns[name]) if name in medians_ns else "" for name in get_args(PhaseName)}
+        rows["Phases, median over rounds"].append([result.key, phases])
+        rows["Workers"].append([result.key, *_worker(result)])
+        rows["Classes, over the repeats of a fit"] += _classes(result)
+        for launch in result.launches:
+            records.append(_record(result, launch))
+            head = [result.key, str(launch.round + 1)]  # rounds are counted from 1
+            rows["Launches"].append([*head, *_launch(result, launch)])
+            rows["Fits"] += [[*head, *_fit(launch, launch.fit)]] if launch.fit is not None else []
+            grown = {name: by_name(name, value) for name, value in counters_per_step([launch]).items()}
+            rows["Counters per step"].append([*head, grown])
+            if (events := launch.device_events) is not None:
+                times = duration(events.host_ns, 4), duration(events.device_ns, 4)
+                rows["Step by the host's clock and by device events"].append([*head, *times])
+            gauges = launch.sensors.items()
+            seen = {name: f"{number(gauge.mean)} / {number(gauge.max)} {gauge.unit}" for name, gauge in gauges}
+            rows["Sampled, mean and max"].append([*head, seen])
+            rows["Sensors left out"] += ([*head, name, sentence(why)] for name, why in launch.sensor_reasons.items())
+            rows["Energy"] += ([*head, *_energy(reading)] for reading in launch.energy)
     groups = [[f"{group.key}: {', '.join(group.cells)}; baseline {group.baseline}"] for group in profile.groups]
-    phases = [([result.key], phases_ns(result.launches)) for result in profile.cells]
-    counters = [(head, counters_per_step([launch])) for head, launch in heads]
-    events = [
-        [*head, duration(launch.device_events.host_ns, 4), duration(launch.device_events.device_ns, 4)]
-        for head, launch in heads
-        if launch.device_events is not None
-    ]
-    left_out = [[*head, name, sentence(why)] for head, launch in heads for name, why in launch.sensor_reasons.items()]
-    joules = [
-        [*head, reading.kind, reading.sensor, *_joules(reading)] for head, launch in heads for reading in launch.energy
-    ]
-    energy_titles = ("cell", "round", "of", "sensor", "joules", "W, peak", "idle W", "updates", "by")
-    launch_titles = (
-        "cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes",
-    )  # fmt: skip
     tables = [
-        facts_table("Machine", facts_of(profile.identity)),
-        facts_table("State", facts_of(profile.state.before, profile.state.after)),
-        facts_table("Clock", clock_facts(profile.clock)),
+        words_table("Machine", facts_of(profile.identity).items()),
+        words_table("State", facts_of(profile.state.before, profile.state.after).items()),
+        words_table("Clock", clock_facts(profile.clock).items()),
         sensor_table(profile.sensors),
-        facts_table("Suite", _suite(profile)),
+        words_table("Suite", _suite(profile).items()),
         words_table("Groups", groups),
-        _table("Phases, median over rounds", phases, lambda _, value_ns: duration(value_ns), get_args(PhaseName)),
-        words_table("Workers", map(_member, profile.cells)),
-        plain_table("Launches", launch_titles, rows, left=3),
-        plain_table(
-            "Fits",
-            ("cell", "round", "epochs", "updates", "time", "pipeline", "test pass", "score"),
-            [[*head, *_fit(launch, launch.fit)] for head, launch in heads if launch.fit is not None],
-        ),
-        plain_table(
-            "Classes, over the repeats of a fit",
-            ("cell", "class", "precision %", "recall %", "F1 %"),
-            _classes(profile),
-            left=2,
-            last_right=True,
-        ),
-        _table("Counters per step", counters, by_name),
-        plain_table("Step by the host's clock and by device events", ("",) * 4, events),
-        _table(
-            "Sampled, mean and max",
-            [(head, launch.sensors) for head, launch in heads],
-            lambda _, seen: f"{number(seen.mean)} / {number(seen.max)} {seen.unit}",
-        ),
-        words_table("Sensors left out", left_out),
-        plain_table("Energy", energy_titles, joules, left=4) if joules else words_table("Energy", [["not measured"]]),
+        *(_table(title, listed) for title, listed in rows.items()),
+        *([] if rows["Energy"] else [words_table("Energy", [["not measured"]])]),
     ]
     notes = deduplicated([*run_notes(profile.id, profile), *parity_notes(profile.cells)])
     return Report(
         name="kit show",
-        headline=[one_line(" · ".join(part for part in parts if part))],
+        headline=[one_line(" · ".join(filter(None, parts)))],
         tables=tables,
         notes=[one_line(note_line(note)) for note in notes],
-        records=[_record(result, launch) for result, launch in launches],
+        records=records,
     )
+
+
+def _table(title: str, rows: Sequence[Sequence[Any]]) -> Table:
+    """Return one of TABLES. Where the last value of a row has names, each name that has words is a column."""
+    titles, left, last_right = TABLES[title]
+    if left == 0:
+        rows = [row for row in rows if any(row[-1].values())]
+        every = dict.fromkeys(name for row in rows for name in row[-1])
+        names = [name for name in every if any(row[-1].get(name) for row in rows)]
+        titles = [*titles, *map(one_line, names)]
+        rows = [[*row[:-1], *(row[-1].get(name) or NONE for name in names)] for row in rows]
+    return plain_table(title, titles, rows, left=left or 1, last_right=last_right)
 
 
 def _published(profile: Profile) -> Report:
@@ -153,63 +164,45 @@ def _suite(profile: Profile) -> dict[str, str]:
     return facts
 
 
-def _member(result: CellResult) -> list[str]:
-    """Return what ran a cell's launches, each value once."""
-    values: list[list[str]] = [[], [], [], []]
+def _worker(result: CellResult) -> list[str]:
+    """Return versions, threads, settings and kernels of what ran a cell's launches, each value once."""
+    workers = []
     for launch in result.launches:
-        versions, threads, settings, kernels = values
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
-        versions.append(f"{framework}Python {launch.python}" if launch.python else "")
+        threads = ""
         if (compute := launch.threads) is not None:
-            cpus = f" in {len(launch.ranks)} ranks: " if launch.ranks else ""
-            parts = [rank.cpus for rank in launch.ranks] or [compute.cpus]
-            cpus += " | ".join(",".join(map(str, part)) for part in parts)
+            cpus = [",".join(map(str, part)) for part in [rank.cpus for rank in launch.ranks] or [compute.cpus]]
             used = "" if compute.used is None else f", {compute.used} used"
-            requested = f"({compute.requested} requested{used})"
-            threads.append(f"{compute.reported or 'unknown'} threads {requested} on CPUs {cpus}")
+            threads = f"{compute.reported or 'unknown'} threads ({compute.requested} requested{used}) on CPUs"
+            threads += f" in {len(cpus)} ranks: {' | '.join(cpus)}" if launch.ranks else f" {cpus[0]}"
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
-        settings.append(", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items()))
-        kernels.append(", ".join(launch.kernels))
-    return [result.key, *(" / ".join(dict.fromkeys(map(one_line, filter(None, each)))) or NONE for each in values)]
-
-
-def _table(
-    title: str,
-    rows: Sequence[tuple[list[str], Mapping[str, Value]]],
-    show: Callable[[str, Value], str],
-    order: Sequence[str] = (),
-) -> Table:
-    """Return a row for each that has values, a column for each name, in `order` or as they come."""
-    rows = [(head, values) for head, values in rows if values]
-    names = list(dict.fromkeys(name for _, values in rows for name in values))
-    if order:
-        names.sort(key=order.index)
-    words = [
-        [*head, *(show(name, values[name]) if name in values else NONE for name in names)] for head, values in rows
-    ]
-    heads = ["cell", "round"][: len(rows[0][0])] if rows else []
-    return plain_table(title, [*heads, *map(one_line, names)], words, last_right=True)
+        settings = ", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items())
+        version = f"{framework}Python {launch.python}" if launch.python else ""
+        workers.append((version, threads, settings, ", ".join(launch.kernels)))
+    columns = zip(*workers, strict=True) if workers else [()] * 4
+    return [" / ".join(dict.fromkeys(map(one_line, filter(None, column)))) or NONE for column in columns]
 
 
 def _launch(result: CellResult, launch: Launch) -> list[str]:
-    device = ", ".join(launch.device_ids) or result.cell.device
-    if launch.failure is not None:
+    device, values = ", ".join(launch.device_ids) or result.cell.device, [NONE] * 7
+    if (failure := launch.failure) is not None:
         # An exception's last line there is the exception.
-        tail = "" if "type" in launch.failure.reason.values else launch.failure.stderr_tail
-        words = f"failed in {launch.failure.phase}: {sentence(launch.failure.reason)}"
-        return [device, *[NONE] * 7, ": ".join([words, *tail.strip().splitlines()[-1:]])]
-    if not launch.gave_number:
-        return [device, *[NONE] * 7, "no blocks"]
-    sample = launch_sample(result, launch)
-    steps_ns = block_times_ns(launch)
-    values = [
-        duration(value(sample, "step_ns") or 0, 4),
-        *(known(value_ns, duration) for value_ns in (value(sample, "latency_ns"), launch.p95_ns, launch.p99_ns)),
-        f"{100 * statistics.stdev(steps_ns) / statistics.mean(steps_ns):.1f} %" if len(steps_ns) > 1 else NONE,
-        known(value(sample, "samples_per_s"), number),
-        known(value(sample, "peak_memory_b"), size),
-    ]
-    return [device, *values, ", ".join(sentence(note) for note in launch_marks(result.cell, launch))]
+        tail = "" if "type" in failure.reason.values else failure.stderr_tail
+        notes = [": ".join([f"failed in {failure.phase}: {sentence(failure.reason)}", *tail.strip().splitlines()[-1:]])]
+    elif not launch.gave_number:
+        notes = ["no blocks"]
+    else:
+        sample, steps_ns = launch_sample(result, launch), block_times_ns(launch)
+        times_ns = (value(sample, "latency_ns"), launch.p95_ns, launch.p99_ns)
+        values = [
+            duration(value(sample, "step_ns") or 0, 4),
+            *(known(time_ns, duration) for time_ns in times_ns),
+            f"{100 * statistics.stdev(steps_ns) / statistics.mean(steps_ns):.1f} %" if len(steps_ns) > 1 else NONE,
+            known(value(sample, "samples_per_s"), number),
+            known(value(sample, "peak_memory_b"), size),
+        ]
+        notes = [sentence(note) for note in launch_marks(result.cell, launch)]
+    return [device, *values, ", ".join(notes)]
 
 
 def _record(result: CellResult, launch: Launch) -> dict[str, object]:
@@ -225,19 +218,19 @@ def _record(result: CellResult, launch: Launch) -> dict[str, object]:
     return record | {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
 
 
-def _joules(reading: Energy) -> list[str]:
+def _energy(reading: Energy) -> list[str]:
     """Return joules with their error, power, idle before and after, and by what; or why there are none."""
-    by = " ".join(part.replace("_", " ") for part in (reading.tier, reading.method) if part)
+    head = [reading.kind, reading.sensor]
     if reading.joules_j is None or not reading.window_ns:
-        return [*[NONE] * 4, "unknown" if reading.reason is None else sentence(reading.reason)]
+        return [*head, *[NONE] * 4, "unknown" if reading.reason is None else sentence(reading.reason)]
+    by = " ".join(part.replace("_", " ") for part in (reading.tier, reading.method) if part)
     error = "" if reading.error_fraction is None else f" ±{100 * reading.error_fraction:.1f} %"
-    idles = (known(watts, number) for watts in (reading.idle_before_w, reading.idle_after_w))
     why = "" if reading.idle_reason is None else f"; idle: {sentence(reading.idle_reason)}"
-    power_w = reading.joules_j / reading.window_ns * 1e9
     return [
+        *head,
         f"{energy(reading.joules_j)}{error} in {duration(reading.window_ns)}",
-        f"{number(power_w)} / {known(reading.power_max_w, number)}",
-        " / ".join(idles),
+        f"{number(reading.joules_j / reading.window_ns * 1e9)} / {known(reading.power_max_w, number)}",
+        f"{known(reading.idle_before_w, number)} / {known(reading.idle_after_w, number)}",
         known(reading.updates, str),
         f"{by}{why}",
     ]
@@ -260,17 +253,14 @@ def _fit(launch: Launch, fit: Fit) -> list[str]:
     ]
 
 
-def _classes(profile: Profile) -> list[list[str]]:
+def _classes(result: CellResult) -> list[list[str]]:
     """Return precision, recall and F1 of each class, over all repeats of a cell, and their plain means."""
-    rows = []
-    for result in profile.cells:
-        confusions = [launch.fit.confusion for launch in result.launches if launch.fit and launch.fit.confusion]
-        if confusions:
-            # Repeats of one size weigh alike: their counts may be added.
-            total = [[sum(cells) for cells in zip(*each, strict=True)] for each in zip(*confusions, strict=True)]
-            scores = scores_of(total)
-            shares = list(zip(scores.precision, scores.recall, scores.f1, strict=True))
-            shares.append((scores.macro_precision, scores.macro_recall, scores.macro_f1))
-            names = [*map(str, range(len(shares) - 1)), "macro"]
-            rows += [[result.key, name, *map(hundredths, share)] for name, share in zip(names, shares, strict=True)]
-    return rows
+    confusions = [launch.fit.confusion for launch in result.launches if launch.fit and launch.fit.confusion]
+    if not confusions:
+        return []
+    # Repeats of one size weigh alike: their counts may be added.
+    total = [[sum(counts) for counts in zip(*rows, strict=True)] for rows in zip(*confusions, strict=True)]
+    scores = scores_of(total)
+    classes = list(enumerate(zip(scores.precision, scores.recall, scores.f1, strict=True)))
+    means = ("macro", (scores.macro_precision, scores.macro_recall, scores.macro_f1))
+    return [[result.key, str(name), *map(hundredths, fractions)] for name, fractions in [*classes, means]]

@@ -170,8 +170,3 @@ def words_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
     listed = [*rows]
     columns = len(listed[0]) if listed else 1
     return plain_table(title, ("",) * columns, listed, left=columns)
-
-
-def facts_table(title: str, facts: Mapping[str, str]) -> Table:
-    """Return a table of names and values without a header."""
-    return words_table(title, facts.items())

@@ -11,7 +11,7 @@ from typing import IO
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from kit.report.table import Column, Footnotes, Loud, Report, Table
+from kit.report.table import Cell, Column, Footnotes, Loud, Report, Table
 
 WIDTH = 100
 # No terminal is narrower and read.
@@ -32,9 +32,9 @@ Panel = dict[int, int]  # columns that stand side by side: index in the table ->
 
 
 class _Page:
-    """Lines that fit the stream, coloured where it is a terminal that wants it."""
+    """Lines that fit the stream, colored where it is a terminal that wants it."""
 
-    def __init__(self, width: int, has_colors: bool) -> None:
+    def __init__(self, width: int, *, has_colors: bool) -> None:
         self.width, self._has_colors, self.lines = width, has_colors, list[str]()
 
     def add(self, words: str = "", style: str = "", *, indent: int = 0, folds: bool = True) -> None:
@@ -42,10 +42,12 @@ class _Page:
         parts = _folded(words, self.width - indent) if folds else [words]
         self.lines += [f"{' ' * indent}{self.painted(part.rstrip(), style)}" for part in parts]
 
-    def painted(self, words: str, style: str) -> str:
-        """Return words in a style, ``bold red``."""
+    def painted(self, words: str, style: str, width: int = 0, *, right: bool = False) -> str:
+        """Return words in a style, ``bold red``, at the left or right end of a column."""
         codes = ";".join(STYLES[name] for name in style.split()) if self._has_colors and words else ""
-        return f"\x1b[{codes}m{words}\x1b[0m" if codes else words
+        blank = " " * (width - cell_len(words))
+        painted = f"\x1b[{codes}m{words}\x1b[0m" if codes else words
+        return f"{blank}{painted}" if right else f"{painted}{blank}"
 
 
 def write(report: Report, stream: IO[str]) -> str:
@@ -56,7 +58,7 @@ def write(report: Report, stream: IO[str]) -> str:
     width = UNLIMITED if report.is_wide else width
     # https://no-color.org
     has_colors = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    page, hidden, footnotes = _Page(width, has_colors), dict[str, None](), Footnotes()
+    page, hidden, footnotes = _Page(width, has_colors=has_colors), dict[str, None](), Footnotes()
     for line in report.headline:
         page.add(line, "bold")
     printed = [_printed(table, report.rows_max) for table in report.tables]
@@ -170,53 +172,45 @@ def _print_table(page: _Page, table: Table, panels: Sequence[Panel], footnotes: 
     is_above = bool(table.title) and (not in_header or cell_len(table.title) > panels[0][0])
     if is_above:
         page.add(table.title, "bold cyan", folds=False)
-    is_first = True
+    begin, indent = len(page.lines), _indent(table)
     for panel in panels:
         # With several panels, rows that have nothing in a panel are left out, and panels without a row.
         sided = [index for index in panel if table.columns[index].over]
         rows = [row for row in table.rows if len(panels) == 1 or not all(row[index].is_empty for index in sided)]
         if not rows and len(panels) > 1:
             continue
-        if not is_first:
+        if len(page.lines) > begin:
             page.add()
-        is_first = False
         if sided:
-            # Each name stands where its columns begin, or ends where there is one.
+            # Each name stands where its columns begin, or ends where there is only one.
             spans = _spans(table.columns, panel)
             names = [(over, _total([panel[index] for index in span]), len(span) == 1) for over, span in spans]
-            page.add((" " * GAP).join(_aligned(page, *name) for name in names), "bold")
-        titles = [
-            ("" if index == 0 and in_header and is_above else table.columns[index].title,
-             "bold cyan" if index == 0 and in_header else "bold")
-            for index in panel
-        ]  # fmt: skip
-        cells = [[(footnotes.words(row[index]), row[index].style) for index in panel] for row in rows]
-        columns = [table.columns[index] for index in panel]
-        widths = _narrowed([*panel.values()], page.width - _indent(table))
+            page.add(
+                (" " * GAP).join(page.painted(over, "", width, right=right) for over, width, right in names), "bold"
+            )
+        lines = [[Cell(footnotes.words(row[index]), row[index].style) for index in panel] for row in rows]
+        widths = _narrowed([*panel.values()], page.width - indent)
         if table.has_header:
-            cells = [
-                [(_cut(title, width), style) for (title, style), width in zip(titles, widths, strict=True)],
-                *cells,
-            ]
-        for row in cells:
+            titles = [Cell(table.columns[index].title, "bold") for index in panel]
+            if in_header and 0 in panel:
+                titles[0] = Cell("" if is_above else table.title, "bold cyan")
+            lines.insert(
+                0, [cell._replace(words=_cut(cell.words, width)) for cell, width in zip(titles, widths, strict=True)]
+            )
+        columns = [(table.columns[index], width) for index, width in zip(panel, widths, strict=True)]
+        for cells in lines:
             parts = [
-                _folded(words, width) if column.folds else [_cut(words, width)]
-                for (words, _), column, width in zip(row, columns, widths, strict=True)
+                _folded(cell.words, width) if column.folds else [_cut(cell.words, width)]
+                for cell, (column, width) in zip(cells, columns, strict=True)
             ]
             for line in zip_longest(*parts, fillvalue=""):
-                aligned = (
-                    _aligned(page, part.rstrip(), width, column.right, style)
-                    for part, width, column, (_, style) in zip(line, widths, columns, row, strict=True)
+                painted = (
+                    page.painted(part.rstrip(), cell.style, width, right=column.right)
+                    for part, cell, (column, width) in zip(line, cells, columns, strict=True)
                 )
-                page.lines.append(f"{' ' * _indent(table)}{(' ' * GAP).join(aligned)}")
+                page.lines.append(f"{' ' * indent}{(' ' * GAP).join(painted)}")
     for sentence in table.sentences:
         page.add(sentence, indent=INDENT)
-
-
-def _aligned(page: _Page, words: str, width: int, right: bool, style: str = "") -> str:
-    """Return words at the left or right end of a column."""
-    blank = " " * (width - cell_len(words))
-    return f"{blank}{page.painted(words, style)}" if right else f"{page.painted(words, style)}{blank}"
 
 
 def _cut(words: str, width: int) -> str:
