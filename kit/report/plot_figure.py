@@ -25,7 +25,7 @@ from kit.printable import printable_line
 from kit.report.headline import device_words
 from kit.report.plain import one_line
 from kit.report.plot_rows import KINDS, Guide, Kind, PlotRequest, Row, plot_data
-from kit.report.quantity import BYTE_UNITS, ENERGY_UNITS, TIME_UNITS, counted, moment, rate, several
+from kit.report.quantity import UNITS, counted, moment, rate, several
 
 Look = dict[str, Any]  # color, marker and style of a line, as matplotlib calls them
 Looks = Mapping[tuple[str, ...], Look]
@@ -56,7 +56,6 @@ STYLE: Any = {
     # Text stays text, which can be searched and copied; ids are derived from the salt, so that bytes repeat.
     "svg.fonttype": "none", "svg.hashsalt": "kit",
 }  # fmt: skip
-UNITS = {"_ns": TIME_UNITS, "_j": ENERGY_UNITS, "_b": BYTE_UNITS}
 LABELS = {
     "batch": "batch (samples per step)", "setting": "batch (samples per step)", "units": "units (per layer)",
     "devices": "devices (sharing each batch)", "sample_ns": "time per sample", "reach_rate": "FLOP/s",

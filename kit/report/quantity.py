@@ -17,7 +17,8 @@ TIME_UNITS: Units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 ENERGY_UNITS: Units = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 RATE_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 BYTE_UNITS: Units = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-# End of a name -> unit of its value. Every name in a profile ends in its unit.
+# End of a name -> units of its value. Every name in a profile ends in its unit.
+UNITS = {"_ns": TIME_UNITS, "_j": ENERGY_UNITS, "_b": BYTE_UNITS}
 PLAIN_UNITS = {"_w": "W", "_mhz": "MHz", "_pct": "%", "_c": "°C", "_s": "s", "_ppm": "ppm"}
 # A number from here on has no decimals, and a separator for thousands.
 THOUSAND = 1000
@@ -130,12 +131,11 @@ def by_name(name: str, value: Value | bool | None) -> str:
         return "on" if value else "off"
     if isinstance(value, str):
         return one_line(value)
-    for ending, show in (("_ns", duration), ("_j", energy), ("_b", size)):
-        if name.endswith(ending):
-            return show(value)
-    unit = next((unit for ending, unit in PLAIN_UNITS.items() if name.endswith(ending)), "")
+    ending = "".join(name.rpartition("_")[1:])
+    if ending in UNITS:
+        return _with_unit(value, UNITS[ending])
     shown = f"{value:,}" if isinstance(value, int) else number(value)
-    return f"{shown} {unit}".rstrip()
+    return f"{shown} {PLAIN_UNITS.get(ending, '')}".rstrip()
 
 
 def _with_unit(value: float, units: Units, digits: int = 3) -> str:

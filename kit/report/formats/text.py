@@ -52,12 +52,11 @@ class _Page:
 
 def write(report: Report, stream: IO[str]) -> str:
     """Return the report laid out for the stream: its width, and colours where it is a terminal that wants them."""
-    width = WIDTH
-    if stream.isatty():
-        width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns)
+    is_terminal = stream.isatty()
+    width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns) if is_terminal else WIDTH
     width = UNLIMITED if report.is_wide else width
     # https://no-color.org
-    has_colors = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    has_colors = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     page, hidden, footnotes = _Page(width, has_colors=has_colors), dict[str, None](), Footnotes()
     for line in report.headline:
         page.add(line, "bold")
@@ -140,12 +139,11 @@ def _below_each_other(columns: Sequence[Column], widths: Sequence[int], width: i
     """Return panels of columns that belong together, as many side by side as fit; each has what names its rows."""
     naming = [index for index, column in enumerate(columns) if not column.over]
     panels: list[Panel] = []
-    for over in dict.fromkeys(column.over for column in columns if column.over):
-        indices = [index for index, column in enumerate(columns) if column.over == over]
+    for over, indices in _spans(columns, range(len(columns))):
         wider = _panel(columns, widths, [*(panels[-1] if panels else naming), *indices])
-        if panels and _total(wider.values()) <= width:
+        if panels and over and _total(wider.values()) <= width:
             panels[-1] = wider
-        else:
+        elif over:
             panels.append(_panel(columns, widths, [*naming, *indices]))
     return panels
 
@@ -158,9 +156,9 @@ def _panel(columns: Sequence[Column], widths: Sequence[int], indices: Iterable[i
     return panel
 
 
-def _spans(columns: Sequence[Column], panel: Panel) -> list[tuple[str, list[int]]]:
+def _spans(columns: Sequence[Column], indices: Iterable[int]) -> list[tuple[str, list[int]]]:
     """Return what stands over which columns that follow each other."""
-    return [(over, list(span)) for over, span in groupby(panel, lambda index: columns[index].over)]
+    return [(over, list(span)) for over, span in groupby(indices, lambda index: columns[index].over)]
 
 
 def _total(widths: Collection[int]) -> int:
