@@ -8,6 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -24,7 +25,7 @@ from kit.errors import KitError
 from kit.printable import printable_line
 from kit.report.headline import device_words
 from kit.report.plain import one_line
-from kit.report.plot_rows import KINDS, Guide, Kind, PlotRequest, Row, plot_data
+from kit.report.plot_rows import KINDS, Guide, PlotRequest, Row, plot_data
 from kit.report.quantity import UNITS, counted, moment, rate, several
 
 Look = dict[str, Any]  # color, marker and style of a line, as matplotlib calls them
@@ -51,7 +52,7 @@ STYLE: Any = {
     "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False, "xtick.labelsize": 7,
     "ytick.labelsize": 7, "legend.fontsize": 7, "legend.frameon": False, "legend.handlelength": 2.8,
     "grid.color": "#DDDDDD", "grid.linewidth": 0.5, "lines.linewidth": 1.2, "lines.markersize": 4,
-    "hatch.linewidth": 0.6,
+    "hatch.linewidth": 0.6, "figure.constrained_layout.h_pad": PAD_IN, "figure.constrained_layout.w_pad": PAD_IN,
     "text.parse_math": False,  # names come from other people: a `$` in a name is a `$`
     # Text stays text, which can be searched and copied; ids are derived from the salt, so that bytes repeat.
     "svg.fonttype": "none", "svg.hashsalt": "kit",
@@ -77,9 +78,8 @@ def draw(request: PlotRequest) -> tuple[Figure, list[str]]:
     kind, (rows, guides, notes, left_out) = KINDS[request.kind], plot_data(request)
     y_name, is_log = request.metric or kind.y, (request.axis or kind.axis) == "log"
     mark = "point" if is_log and kind.mark == "bar" else kind.mark  # on a log axis the length of a bar says nothing
-    panels: dict[str, list[Row]] = {}
-    for row in rows:
-        panels.setdefault(row["panel"], []).append(row)
+    names = dict.fromkeys(row["panel"] for row in rows)
+    panels = {name: [row for row in rows if row["panel"] == name] for name in names}
     looks = _looks(list(dict.fromkeys(row["line"] for row in rows)), mark)
     widest = max(len({row["line"] for row in members}) for members in panels.values())
     is_wide = kind.x == "question" or (mark != "line" and widest > COLUMN_LINES_MAX)
@@ -87,26 +87,29 @@ def draw(request: PlotRequest) -> tuple[Figure, list[str]]:
     height = -(-len(panels) // columns)
     width_in, height_in = request.size_in or (WIDTH_IN, height * PANEL_IN[kind.shares_y])
     with _our_style():
-        figure = Figure(figsize=(width_in, height_in))
-        figure.set_layout_engine("constrained", h_pad=PAD_IN, w_pad=PAD_IN)
+        figure = Figure(figsize=(width_in, height_in), layout="constrained")
         # matplotlib gives a legend and small print at one edge the same room: the panels have a figure of their own.
         body = figure.add_subfigure(figure.add_gridspec()[0])
         grid = body.subplots(height, columns, squeeze=False, sharey=kind.shares_y).ravel()
         for empty in grid[len(panels) :]:
             empty.remove()
         for index, (axes, (panel, members)) in enumerate(zip(grid, panels.items(), strict=False)):
-            of_axis = rows if kind.shares_y else members
+            shown = rows if kind.shares_y else members
             scale, y_label = _unit(y_name, members[0], rows)
-            x = [row["x"] for row in of_axis] + [end for guide in guides for end in guide.x]
+            x = [row["x"] for row in shown] + [end for guide in guides for end in guide.x]
             is_named = isinstance(x[0], str)
             axes.set_title(one_line(panel, int(TITLE_CHARS * width_in * 1.3 / columns)))
             x_label = LABELS.get(kind.x, kind.x) if not is_named or kind.x == "round" else ""
             axes.set_xlabel(x_label if index >= len(panels) - columns else "")
             axes.set_ylabel("" if kind.shares_y and index % columns else y_label)
             begin = None if is_log or y_name == "ratio" else 0.0
-            _set_axis(axes, "y", *_heights(of_axis, guides, kind, scale), is_log=is_log, begin=begin)
+            clean = [row for row in shown if not row["disturbed"] or kind.mark == "bar"] or shown
+            ends = [row["y"] for row in clean] + [row[end] for row in shown for end in ("low", "high") if row[end]]
+            heights = [end / scale for end in ends] + [end for guide in guides for end in guide.y]
             if kind.alike is not None:
+                heights.append(kind.alike)
                 axes.axhline(kind.alike, color=GREY, linewidth=1, linestyle="--", zorder=1)
+            _set_axis(axes, "y", heights, [row["y"] / scale for row in shown], is_log=is_log, begin=begin)
             if not is_named:
                 _set_axis(axes, "x", x, is_log=kind.x not in COUNTED, ticked=not guides)
             if guides:
@@ -138,15 +141,6 @@ def file_of(figure: Figure, ending: str, dpi: int) -> bytes:
     return b"".join(line.rstrip() + b"\n" for line in lines) or file.getvalue()
 
 
-def _heights(rows: Sequence[Row], guides: Sequence[Guide], kind: Kind, scale: float) -> tuple[list[float], list[float]]:
-    """Return what a y axis has to show, and what other programs disturbed, which widens it a little."""
-    clean = [row for row in rows if not row["disturbed"] or kind.mark == "bar"] or rows
-    intervals = [end for row in rows for end in (row["low"], row["high"]) if end is not None]
-    shown = [end / scale for end in [*(row["y"] for row in clean), *intervals]]
-    shown += [end for guide in guides for end in guide.y] + ([] if kind.alike is None else [kind.alike])
-    return shown, [row["y"] / scale for row in rows]
-
-
 @contextmanager
 def _our_style() -> Iterator[None]:
     """Draw and save in matplotlib's defaults with our changes, whatever the user's own matplotlibrc says."""
@@ -164,10 +158,10 @@ def _looks(lines: Sequence[tuple[str, ...]], mark: str) -> dict[tuple[str, ...],
     keys = [line if len(firsts) == 1 else line[:1] for line in lines]
     free = iter([color for color in COLORS if color not in {FRAMEWORKS.get(first) for first in firsts}] * len(lines))
     colors = {key: FRAMEWORKS.get(" ".join(key)) or next(free) for key in dict.fromkeys(keys)}
-    styles = [STYLES[index % len(STYLES)] if mark == "line" else "none" for index in range(len(lines))]
+    styles = STYLES if mark == "line" else ("none",)
     return {
-        line: {"color": colors[key], "marker": MARKERS[index % len(MARKERS)], "linestyle": styles[index]}
-        for index, (line, key) in enumerate(zip(lines, keys, strict=True))
+        line: {"color": colors[key], "marker": marker, "linestyle": style}
+        for line, key, marker, style in zip(lines, keys, cycle(MARKERS), cycle(styles), strict=False)
     }
 
 
@@ -186,18 +180,18 @@ def _unit(y_name: str, first: Row, rows: Sequence[Row]) -> tuple[float, str]:
 
 
 def _draw_rows(axes: Axes, rows: Sequence[Row], looks: Looks, mark: str, scale: float) -> None:
-    """Draw rows with their intervals. Names on the x axis have places, and lines that share one are side by side."""
+    """Draw rows with their intervals. Names on the x axis have positions, and lines that share one are side by side."""
     lines = [line for line in looks if any(row["line"] == line for row in rows)]
     names = list(dict.fromkeys(row["x"] for row in rows if isinstance(row["x"], str)))
-    places = {name: float(index) for index, name in enumerate(names)}
-    if "all" in places:  # the result of many rounds is not narrower than a twelfth of them
-        places["all"] += max(0.0, len(names) / 12 - 1)
-    are_side_by_side = len({(row["x"], row["line"]) for row in rows}) > len(places)
+    positions = {name: float(index) for index, name in enumerate(names)}
+    if "all" in positions:  # the result of many rounds is not narrower than a twelfth of them
+        positions["all"] += max(0.0, len(names) / 12 - 1)
+    are_side_by_side = len({(row["x"], row["line"]) for row in rows}) > len(positions)
     slot, limits = 0.8 / len(lines) if are_side_by_side else 0.8, axes.get_ylim()
     for index, line in enumerate(lines):
         members, look = [row for row in rows if row["line"] == line], looks[line]
         color, shift = look["color"], (index - (len(lines) - 1) / 2) * slot if are_side_by_side else 0.0
-        x = [places[row["x"]] + shift + 0.8 * slot * row.get("faint", 0.0) if names else row["x"] for row in members]
+        x = [positions[row["x"]] + shift + 0.8 * slot * row.get("faint", 0.0) if names else row["x"] for row in members]
         y, low, high = (np.array([row[end] for row in members], float) / scale for end in ("y", "low", "high"))
         y = np.clip(y, *limits)  # a disturbed value beyond the axis is drawn at its end
         fills = ["white" if row["disturbed"] else color for row in members]
@@ -218,23 +212,23 @@ def _draw_rows(axes: Axes, rows: Sequence[Row], looks: Looks, mark: str, scale: 
         if known.any():
             axes.errorbar(np.compress(known, x), y[known], yerr=ends[:, known], fmt="none", **bars)
     if names:
-        _set_names(axes, places, has_bands=are_side_by_side)
+        _set_names(axes, positions, has_bands=are_side_by_side)
 
 
-def _set_names(axes: Axes, places: Mapping[str, float], *, has_bands: bool) -> None:
+def _set_names(axes: Axes, positions: Mapping[str, float], *, has_bands: bool) -> None:
     """Write names below the x axis: every n-th where they are many, turned where they are long."""
-    shown = [name for name in places if name != "all"][:: -(-len(places) // NAMES_MAX)]
-    shown += ["all"] if "all" in places else []
+    shown = [name for name in positions if name != "all"][:: -(-len(positions) // NAMES_MAX)]
+    shown += ["all"] if "all" in positions else []
     parts = [[one_line(part, NAME_CHARS) for part in name.split("\n")] for name in shown]
     grid, root = axes.get_subplotspec(), axes.get_figure(root=True)
     room_in = root.get_figwidth() / (grid.get_gridspec().ncols if grid else 1) / len(shown) if root else 1.0
     is_tight = max(len(part) for name in parts for part in name) > NAMES_CHARS * room_in
     turned: Look = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if is_tight else {}
-    axes.set_xticks([places[name] for name in shown], ["\n".join(name) for name in parts], **turned)
-    axes.set_xlim(-0.5, max(places.values()) + 0.5)
+    axes.set_xticks([positions[name] for name in shown], ["\n".join(name) for name in parts], **turned)
+    axes.set_xlim(-0.5, max(positions.values()) + 0.5)
     axes.grid(visible=False, axis="x")
-    for place in list(places.values())[1::2] if has_bands and len(places) <= NAMES_MAX else []:
-        axes.axvspan(place - 0.5, place + 0.5, color=BAND, lw=0, zorder=0)
+    for x in list(positions.values())[1::2] if has_bands and len(positions) <= NAMES_MAX else []:
+        axes.axvspan(x - 0.5, x + 0.5, color=BAND, lw=0, zorder=0)
 
 
 def _set_axis(

@@ -227,12 +227,8 @@ def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: 
 
 def _cells(request: PlotRequest) -> list[Row]:
     """Return the cells of every profile but its operations, with a panel for each group."""
-    networks = [(label, without_operations(profile)) for label, profile in request.profiles]
-    return [
-        row
-        for label, profile in networks
-        for row in _rows(compare_within(label, profile, baseline=request.baseline), request)
-    ]
+    within = [compare_within(label, without_operations(profile)) for label, profile in request.profiles]
+    return [row for comparison in within for row in _rows(comparison, request)]
 
 
 def _steps(rows: Iterable[Row]) -> list[Row]:

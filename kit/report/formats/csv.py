@@ -16,10 +16,7 @@ def write(report: Report, _stream: IO[str]) -> str:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(map(spreadsheet, names))
-    writer.writerows([_field(record.get(name)) for name in names] for record in report.records)
+    for record in report.records:
+        values = map(record.get, names)  # csv writes nothing for null
+        writer.writerow([spreadsheet(value) if isinstance(value, str) else value for value in values])
     return written.getvalue()
-
-
-def _field(value: object) -> object:
-    """Return a number as it is, nothing for null, and text that is no formula."""
-    return spreadsheet(value) if isinstance(value, str) else "" if value is None else value

@@ -11,16 +11,19 @@ from typing import IO
 from kit.report.plain import one_line
 from kit.report.table import Report
 
+ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
+
 
 def write(report: Report, _stream: IO[str]) -> str:
     """Return each number of the records as a sample; of samples alike in name and labels, the last."""
     prefix = f"steady{report.name}"
     samples: dict[str, dict[str, float]] = {}
     for record in report.records:
-        words = {name: value for name, value in record.items() if isinstance(value, str) and value}
-        if report.labels:
-            words = {name: value for name, value in words.items() if name in report.labels}
-        labels = ",".join(f'{_name(name)}="{_escaped(value)}"' for name, value in words.items())
+        labels = ",".join(
+            f'{_name(name)}="{one_line(value).translate(ESCAPED)}"'
+            for name, value in record.items()
+            if isinstance(value, str) and value and (not report.labels or name in report.labels)
+        )
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 samples.setdefault(_name(f"{prefix}_{name}"), {})[f"{{{labels}}}" if labels else ""] = float(value)
@@ -34,7 +37,3 @@ def write(report: Report, _stream: IO[str]) -> str:
 def _name(words: str) -> str:
     """Return the words as a name of the format."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", words).strip("_")
-
-
-def _escaped(value: str) -> str:
-    return one_line(value).replace("\\", "\\\\").replace('"', '\\"')
