@@ -149,17 +149,14 @@ def levels(values: Sequence[float], slow: Sequence[bool]) -> tuple[float, float]
     return median(fast_values or values), median(slow_values or values)
 
 
-def trending(
-    cells: Sequence[Sequence[Sequence[float]]], smallest: float = SMALLEST_DIFFERENCE
-) -> list[Estimate | None]:
-    """Return the trend of each cell of a group; None where there is none beyond `smallest`, or too little to say.
+def trending(cells: Sequence[Sequence[Sequence[float]]]) -> list[Estimate | None]:
+    """Return the trend of each cell of a group; None where there is none that matters, or too little to say.
 
     A trend is the cell's ratio to the others in the last third of the cycles, over that in the first third.
 
     Args:
         cells: of each the log-ratios to the others in each round, in order of cycle. They are one family:
             p values are adjusted, so that a group of many cells does not raise more false alarms than one of two.
-        smallest: relative difference that matters.
     """
     changes = [
         over(
@@ -172,7 +169,7 @@ def trending(
     tested = [index for index, change in enumerate(changes) if change.count >= ROUNDS_FOR_VERDICT]
     p_values = dict(zip(tested, adjusted_p([changes[index].p() for index in tested]), strict=True))
     return [
-        change if p_values.get(index, 1.0) <= ALPHA and abs(change.mean_log) > math.log1p(smallest) else None
+        change if p_values.get(index, 1.0) <= ALPHA and abs(change.mean_log) > math.log1p(SMALLEST_DIFFERENCE) else None
         for index, change in enumerate(changes)
     ]
 

@@ -21,7 +21,6 @@ def test_a_warm_up_that_was_too_short_shows():
 def test_what_does_not_matter_is_no_trend():
     rng = np.random.default_rng(2)
     assert trending([rounds(rng, trend=0.006, noise=0.001)]) == [None]
-    assert trending([rounds(rng, trend=0.03, noise=0.001)], smallest=0.05) == [None]
 
 
 @pytest.mark.parametrize(("count", "members"), [(3, 1), (8, 1), (8, 24)])
