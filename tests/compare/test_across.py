@@ -54,15 +54,6 @@ def kinds(comparison):
     return [mismatch.kind for mismatch in comparison.mismatches]
 
 
-def test_single_runs_are_told_apart_beyond_what_runs_of_one_machine_differ_by():
-    for ms, verdict in ((2.2, "unresolved"), (3.0, "slower"), (1.0, "faster")):
-        comparison = compare([run("before"), run("after", ms, seed=1)])
-        versus = versus_of(comparison)
-        assert (versus.verdict, versus.unit, versus.count) == (verdict, "session", 1)
-        assert versus.low < versus.ratio < versus.high and versus.ratio == pytest.approx(ms / 2, rel=0.02)
-        assert "spread_assumed" in [note.what.code for note in comparison.notes]
-
-
 def test_three_runs_a_side_that_alternate_give_a_verdict_on_the_spread_of_pairs():
     before, after = runs_of("b", (2.0, 2.02, 2.04)), runs_of("a", (2.4, 2.424, 2.448), 9)
     comparison = compare(*alternating(before, after))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kit.compare.compare import compare_within
 from kit.compare.energy import launch_energy
-from kit.profile.launch import Fit, Launch
+from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.report.comparison import comparison_report
@@ -141,18 +141,6 @@ def test_net_is_gross_less_idle_with_what_both_may_be_off():
     assert energy("energy_delay_product_js") == pytest.approx(energy("energy_per_step_j") * 128 * 10 / 10_000)
     bare = drawing(90.0, idle_before_w=None, idle_reason=reason("too_few_updates", updates=1, needed=10))
     assert row(compared(b.member("torch", 4.0, change=bare)), "torch").value("energy_net_per_sample_j") is None
-
-
-def test_compiling_and_fits_have_their_own():
-    def change(launch):
-        launch.energy = b.energy(600.0, samples=10_000, **BLOCK | {"kind": "fit"})
-        launch.energy += b.energy(75.0, samples=0, **BLOCK | {"kind": "compile", "window_ns": S, "block_ns": S})
-        launch.fit = Fit(epochs=3, updates=90, epoch_updates=50, reference_ns=[], test_ns=None)
-
-    energy = row(compared(b.member("torch", 4.0, task="fit", change=change)), "torch").value
-    assert energy("energy_compile_j") == pytest.approx(75.0)
-    assert energy("energy_epoch_j") == pytest.approx(600 / 10_000 * 128 * 50)
-    assert energy("energy_fit_j") == pytest.approx(3 * energy("energy_epoch_j"))
 
 
 @pytest.mark.parametrize(("cpus", "stands"), [(1.9, False), (1.2, False), (0.6, True)])

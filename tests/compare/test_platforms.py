@@ -124,11 +124,7 @@ def test_without_a_common_question_the_axis_is_named_and_what_would_make_one():
         compared(profile("here"), profile("there", batch=64, **H100))
 
 
-def test_headlines_name_the_boards_that_were_used_and_notes_those_that_were_not():
-    used = profile("there", **H100, change=lambda launch: launch.device_ids.append(BUS))
-    (device,) = compared(profile("here"), used).headlines[1].devices
-    shown = device.model, device.device_ids, device.used, device.present
-    assert shown == ("NVIDIA H100 80GB HBM3", [BUS], 1, 2)
+def test_a_run_notes_the_boards_that_it_left_idle():
     idle = read_run("idle", profile("idle", identity=H100["identity"]))
     notes = [note.what.values["model"] for note in idle.notes if note.what.code == "device_idle"]
     assert notes == ["NVIDIA H100 80GB HBM3"]

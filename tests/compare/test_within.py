@@ -205,18 +205,6 @@ def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw()
     assert rows["torch"].value("raw_step_ns") / rows["jax"].value("raw_step_ns") < 0.8
 
 
-def test_latency_is_judged_when_asked_for_and_latencies_of_batches_are_not_divided_by_them():
-    members = (b.member("tensorflow", 4.0), b.member("torch", 3.0, stall=0.6))
-    by_step, by_latency = (rows_of(*members, by=by) for by in ("step_ns", "latency_ns"))
-    assert (by_step["torch"].versus.verdict, by_latency["torch"].versus.verdict) == ("slower", "faster")
-    for name, row in by_step.items():
-        assert all(row.value(metric) == by_latency[name].value(metric) for metric in ("step_ns", "latency_ns"))
-    members = (b.member("torch", 1.0, batch=1), b.member("torch", 5.0, batch=100))
-    first, second = group_of(*members, compare=["batch"], by="latency_ns").rows
-    assert second.versus.ratio == pytest.approx(5.0, rel=0.03)
-    assert second.value("latency_ns") / first.value("latency_ns") == pytest.approx(second.versus.ratio, rel=0.01)
-
-
 def test_a_later_program_of_a_process_says_that_it_began_warm():
     def built_at(begin_ns):
         names = ("start", "import", "build", "first_step")
@@ -322,30 +310,15 @@ def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
     assert not break_evens(batch=7)
 
 
-def fitting(backend, accuracies, ms=2.0, **more):
-    def score(launch):
-        if launch.failure is None:
-            right = round(1000 * accuracies[launch.round])
-            confusion = [[right, 1000 - right], [0, 0]]
-            launch.fit = Fit(epochs=1, updates=9, reference_ns=[2e6] * 13, test_ns=10**8, confusion=confusion)
-
-    return b.member(backend, ms, task="fit", feed="host", launch={"turns": "sequential"}, change=score, **more)
-
-
-@pytest.mark.parametrize(
-    ("other", "verdict"),
-    [([0.901, 0.909, 0.895], "same"), ([0.78, 0.94, 0.85], "unresolved"), ([0.80, 0.811, 0.79], "lower")],
-)
-def test_scores_agree_only_where_their_interval_says_so(other, verdict):
-    rows = rows_of(fitting("tensorflow", [0.9, 0.91, 0.895]), fitting("torch", other), rounds=3)
-    assert rows["torch"].score_difference.verdict == verdict
-
-
 def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
+    def fit(launch):
+        if launch.failure is None:
+            launch.fit = Fit(epochs=1, updates=9, reference_ns=[2e6] * 13, test_ns=10**8)
+
     # The third round is a slow one, in which torch lost its fit: of raw times torch would be the faster one.
     slow = {"slow": 4.0, "slow_rounds": (2,), "sd": 0.001, "noise": 0.001}
-    torch = fitting("torch", [0.9] * 3, 2.4, failed_rounds={2: b.DEAD[2]}, **slow)
-    members = fitting("tensorflow", [0.9] * 3, 2.0, **slow), torch
+    plain = slow | {"task": "fit", "feed": "host", "launch": {"turns": "sequential"}, "change": fit}
+    members = b.member("tensorflow", 2.0, **plain), b.member("torch", 2.4, failed_rounds={2: b.DEAD[2]}, **plain)
     first, second = group_of(*members, rounds=3, drift=0.0, by="latency_ns").rows
     assert (first.name, second.name) == ("tensorflow", "torch")
     assert second.versus.ratio == pytest.approx(1.2, rel=0.02)
