@@ -1,11 +1,11 @@
-"""Both kinds planted: two levels, which must be found, and drift, noise and outliers, which must not."""
+"""Levels, trends and percentiles of steps: two levels are found; drift, noise and outliers are not taken for them."""
 
 import math
 
 import numpy as np
 import pytest
 
-from kit.stats.shape import GAP_LEAST_PLAIN, two_modes
+from kit.stats.shape import GAP_LEAST_PLAIN, percentile_ns, trending, two_modes
 
 ROUNDS, CYCLES = 8, 12
 BLOCKS = ROUNDS * CYCLES
@@ -101,3 +101,49 @@ def test_modes_are_those_of_the_member_whose_own_step_follows_them():
 )
 def test_too_few_or_no_differences_are_one_level(values):
     assert two_modes(np.array(values)) is None
+
+
+def log_ratios(rng, count=8, cycles=12, trend=0.0, noise=0.03):
+    """Log-ratios that move by `trend` from the first cycle to the last."""
+    return [
+        rng.normal(0, 0.05) + rng.normal(0, noise, cycles) - trend * np.linspace(0, 1, cycles) for _ in range(count)
+    ]
+
+
+def test_a_warm_up_that_was_too_short_shows():
+    (trend,) = trending([log_ratios(np.random.default_rng(1), trend=0.12)])
+    low, high = trend.interval()
+    assert low < np.exp(-0.08) < high < 1  # thirds lie two thirds apart
+    assert trend.count == 8
+
+
+def test_what_does_not_matter_is_no_trend():
+    rng = np.random.default_rng(2)
+    assert trending([log_ratios(rng, trend=0.006, noise=0.001)]) == [None]
+
+
+@pytest.mark.parametrize(("count", "members"), [(3, 1), (8, 1), (8, 24)])
+def test_false_alarms_are_at_most_nominal_of_however_many_members(count, members):
+    rng = np.random.default_rng(count)
+    repeats = 1000 if members == 1 else 200
+    alarms = [any(trending([log_ratios(rng, count) for _ in range(members)])) for _ in range(repeats)]
+    assert np.mean(alarms) < (0.065 if members == 1 else 0.09)  # of 200 more come by chance once in a hundred times
+
+
+def test_too_few_rounds_or_cycles_say_nothing():
+    rng = np.random.default_rng(4)
+    members = [log_ratios(rng, count=2, trend=0.5), log_ratios(rng, cycles=5, trend=0.5), []]
+    assert trending(members) == [None] * 3
+    assert trending([[*log_ratios(rng, count=3, trend=0.5), *log_ratios(rng, cycles=2)]])[0].count == 3
+
+
+@pytest.mark.parametrize(("percent", "needed"), [(95, 20), (99, 100)])
+def test_a_percentile_needs_a_step_above_it(percent, needed):
+    assert percentile_ns(np.arange(needed - 1), percent) is None
+    assert percentile_ns(np.arange(needed), percent) == pytest.approx(needed - 1, abs=1)
+
+
+def test_few_steps_do_not_pull_it_down():
+    rng = np.random.default_rng(1)
+    percentiles = [percentile_ns(rng.integers(0, 1_000_000, 20), 95) for _ in range(4000)]
+    assert np.median(percentiles) == pytest.approx(950_000, rel=0.02)
