@@ -89,7 +89,7 @@ def test_a_plant_is_found_and_nothing_without_it(rule, severity, device, planted
 
 
 @pytest.mark.parametrize("rule", ["few_updates", "sensor_broken", "no_idle", "modelled_beside_measured"])
-def test_joules_that_nobody_claims_need_not_be_held_to(rule):
+def test_rules_on_joules_do_not_apply_where_there_are_none(rule):
     for entries in ([], [GAP]):
         built = b.profile(b.group("g", *(b.member(name, launch={"energy": entries}) for name in ("torch", "jax"))))
         (outcome,) = asked([rule], built).rules
@@ -100,12 +100,14 @@ def test_joules_that_nobody_claims_need_not_be_held_to(rule):
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_no_rule_breaks_on_odd_joules(odd, device):
     name = "nvml.0.energy" if device == "gpu" else "rapl.package-0"
-    members = [b.member(of, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for of in ("torch", "jax")]
+    members = [
+        b.member(backend, device=device, launch={"energy": [entry(sensor=name, **odd)]}) for backend in ("torch", "jax")
+    ]
     built = b.profile(b.group("mlp train", *members), rounds=8, cycles=3)
     asked(None, built)
 
 
-def test_a_board_whose_temperature_nobody_told_is_not_checked_and_a_cpu_need_not_be():
+def test_a_board_without_a_temperature_is_not_checked_and_a_cpu_needs_none():
     assert findings("device_still_warming", entry(**BOARD), device="gpu")[1] == ["not_recorded"]
     assert findings("device_still_warming", entry()) == ([], [])
 

@@ -109,7 +109,9 @@ def test_threads_reported_else_used(torch, jax, listed):
 )
 def test_float32_in_full_by_one_alone(torch, jax, expected):
     settings = {"torch": {"float32_matmul_precision": torch}, "jax": {"jax_default_matmul_precision": jax}}
-    members = [cell(name, device="gpu", precision="default", launch={"settings": of}) for name, of in settings.items()]
+    members = [
+        cell(name, device="gpu", precision="default", launch={"settings": given}) for name, given in settings.items()
+    ]
     findings, missing = outcomes(*members, rule="precision_differs")
     assert (len(findings), missing) == (int(expected), [])
     assert outcomes(cell("torch", device="gpu"), cell("jax", device="gpu"), rule="precision_differs")[1]

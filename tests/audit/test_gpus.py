@@ -142,7 +142,9 @@ def clocked(*mhz):
 
 
 def reading(**percent):
-    return profile_on(b.sampled(**{f"nvml.0.{name}": (of, of, "%") for name, of in percent.items()}), [board()])
+    return profile_on(
+        b.sampled(**{f"nvml.0.{name}": (value, value, "%") for name, value in percent.items()}), [board()]
+    )
 
 
 @pytest.mark.parametrize(("sm_pct", "is_found"), [(0.76, False), (100.0, True)])
@@ -156,7 +158,7 @@ def test_a_small_kernel_computes_on_the_few_multiprocessors_that_it_fills(sm_pct
     ("rule", "name", "little"),
     [("device_declared_not_used", "utilization", 1.0), ("device_throttled", "thermal_violation", 0.001)],
 )
-def test_a_little_accuses_nobody(rule, name, little):
+def test_a_little_use_or_throttling_is_no_finding(rule, name, little):
     assert outcomes(rule, reading(**{name: little, "throttled": 0.0})) == ([], [])
 
 

@@ -56,7 +56,7 @@ def test_frameworks_stand_side_by_side_with_a_row_for_each_batch(folder):
     assert [row["verdict"] for row in turned if row["name"] == "batch 64 · torch"] == ["slower"]
 
 
-def test_hosts_are_rows_and_runs_of_one_place_are_counted_together(folder):
+def test_hosts_are_rows_and_runs_of_one_row_are_counted_together(folder):
     rows = records(folder, "a.json", "b.json", "--rows", "label", "--columns", "backend", "--filter", "batch=64")
     assert {row["member"] for row in rows} == {"on a", "on b"}
     assert [row["verdict"] for row in rows if row["side"] == "jax"] == ["faster"] * 2

@@ -190,7 +190,7 @@ def test_a_step_and_a_median_are_the_same_in_every_view():
 def test_a_percentile_is_never_below_the_median_and_of_the_cycles_that_count(share, cycles):
     built = planted(b.member("torch", 2.0, change=b.beside_others(share, lambda number: cycles, slow=60.0)), rounds=4)
     (result,) = built.cells
-    steps_ns = [np.repeat(of.blocks.median_ns, of.blocks.steps) for of in result.launches]
+    steps_ns = [np.repeat(launch.blocks.median_ns, launch.blocks.steps) for launch in result.launches]
     result.p95_ns, result.p99_ns = (percentile_ns(np.concatenate(steps_ns), percent) for percent in (95, 99))
     assert (result.p95_ns < 4e6) == (len(cycles) < 12), "the truth that is planted"
     (row,), (every,) = compared(built).values(), compared(built, all_cycles=True).values()
@@ -326,7 +326,7 @@ def test_a_disturbed_fits_time_does_not_count_and_its_score_does():
 
 @pytest.mark.parametrize(("drawing", "shown_j"), [((0, 1, 2), 10), ((0,), 100), ((2,), 10)])
 @pytest.mark.parametrize("disturbed", [(0,), (0, 1, 2)])
-def test_joules_of_a_round_that_does_not_count_stand_in_only_where_no_other_has_any(disturbed, drawing, shown_j):
+def test_joules_of_a_round_that_does_not_count_are_used_only_where_no_other_has_any(disturbed, drawing, shown_j):
     def change(launch):
         energy = b.energy(10.0 if launch.round else 100.0, samples=1, block_ns=10 * b.S)
         launch.energy = energy if launch.round in drawing else []

@@ -111,7 +111,7 @@ def test_where_one_of_board_and_package_does_not_answer_there_is_no_such_number(
     assert shown(without, "device + package", "torch", wide=True) is None
 
 
-def test_what_stands_in_a_row_has_the_ratio_that_is_judged():
+def test_the_joules_of_two_rows_have_the_ratio_that_is_judged():
     """The machine drew half as much again in the rounds that both members have."""
 
     def torch(launch):
@@ -144,7 +144,7 @@ def test_net_is_gross_less_idle_with_what_both_may_be_off():
 
 
 @pytest.mark.parametrize(("cpus", "stands"), [(1.9, False), (1.2, False), (0.6, True)])
-def test_cpu_seconds_stand_in_the_table_where_they_do_not_follow_the_step(cpus, stands):
+def test_cpu_seconds_have_a_column_where_they_do_not_follow_the_step(cpus, stands):
     """Both rows have a step of 4 ms; the second keeps fewer CPUs busy."""
     used = {"process.cpu_ns": cpus * 4e6}
     comparison = compared(b.member("torch", 4.0), b.member("jax", 4.0, counters=used))
@@ -200,8 +200,8 @@ def test_net_with_its_uncertainty_holds_the_truth_in_95_of_100_trials_at_least()
     rng, held = np.random.default_rng(3), 0
     for _ in range(200):
         busy_w = rng.uniform(5, 300)
-        of = sampled(rng, busy_w, rng.uniform(5, 80), rng.choice([0.001, 0.02, 0.1]))
-        held += abs(of.power_w - of.idle_w - busy_w) <= of.net_error_w
+        drawn = sampled(rng, busy_w, rng.uniform(5, 80), rng.choice([0.001, 0.02, 0.1]))
+        held += abs(drawn.power_w - drawn.idle_w - busy_w) <= drawn.net_error_w
     assert held >= 190
 
 

@@ -52,7 +52,7 @@ H100 = {"device": "gpu", "speed": 30.0, "identity": machine("NVIDIA H100 80GB HB
 TPU = {"device": "tpu", "speed": 20.0, "identity": machine("TPU v5e", "tpu"), "times_ms": {"torch": 2.0, "jax": 1.0}}
 
 
-def test_what_was_asked_is_a_row_and_each_machine_and_device_a_column():
+def test_each_question_is_a_row_and_each_machine_and_device_a_column():
     comparison = compared(profile("here"), profile("there", **H100), profile("far", **TPU))
     assert comparison.kind == "platforms" and len(comparison.groups) == 1
     assert names(comparison) == ["cpu · Example 9000", "gpu · H100 80GB HBM3", "tpu · TPU v5e"]
@@ -81,7 +81,7 @@ def test_devices_of_one_profile_are_platforms():
     assert names(compared(here, baseline="gpu"))[0] == "gpu · H100 80GB HBM3"
 
 
-def test_platforms_of_one_name_are_told_apart_by_their_profiles():
+def test_platforms_of_one_name_are_distinguished_by_their_profiles():
     others = [profile(name, identity=machine(memory_b=size << 30)) for name, size in (("small", 2), ("large", 64))]
     assert names(compared(*others)) == ["cpu · Example 9000 (small)", "cpu · Example 9000 (large)"]
     with pytest.raises(KitError, match="'cpu' names 2 platforms"):

@@ -146,7 +146,7 @@ def published(**fields):
     return replace(made, cells=[result], measured=False, source="a document")
 
 
-def test_what_a_document_leaves_open_stands_once_in_a_row_of_its_own():
+def test_what_a_document_leaves_open_has_a_row():
     measured = profile(fitted("torch"), fitted("jax"))
     table = table_of(["workload", "backend"], ["train_time_s", "train_gain_pct"], measured, published())
     assert table.rows == [("mlp", "torch"), ("mlp", "jax"), ("mlp", "any")]

@@ -262,7 +262,7 @@ def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
     assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]
 
 
-def test_float32_on_a_tpu_is_said_to_be_nobodys_default():
+def test_float32_on_a_tpu_has_a_note():
     def codes(**cell):
         return note_codes(compared(b.member("jax", 2.0, **cell)))
 

@@ -52,7 +52,7 @@ def run_case(name: str, folder: Path) -> str:
     with `*`, `?` or `[` stands for the files that match, as in a shell.
     """
     words = shlex.split(CASES[name])
-    count = next(place for place, word in enumerate(words) if "=" not in word)
+    count = next(index for index, word in enumerate(words) if "=" not in word)
     environment = {"NO_COLOR": "1", **dict(word.split("=", 1) for word in words[:count])}
     stream = Terminal if "COLUMNS" in environment else io.TextIOWrapper
     stdout, stderr = stream(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")

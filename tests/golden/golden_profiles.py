@@ -84,7 +84,7 @@ def _cells() -> dict[str, Profile]:
         "cells": profile(group("mlp train", *(member(*item) for item in BACKENDS.items())), failing),
         "few": profile(rounds=3, cycles=4, data="synthetic", interrupted=True, label="*Tuesday* `x`"),
         "odd": profile(
-            group("train", *(member("program", 2.0 + place, name, **OWN) for place, name in enumerate(names))),
+            group("train", *(member("program", 2.0 + index, name, **OWN) for index, name in enumerate(names))),
             compare=["workload"],
             rounds=4,
             label="\x1b[2J=1+1",
@@ -129,11 +129,11 @@ def _kinds() -> dict[str, Profile]:
     # In seconds and milliseconds: pays, never pays, is not resolved, pays and is the baseline.
     modes = [((0.1, 4.0), (2.1, 3.0)), ((0.1, 4.0), (9.0, 4.3)), ((0.1, 4.0), (9.0, 3.99)), ((2.1, 3.0), (0.1, 4.0))]
     compiled = [
-        group(f"{place}", *(
-            member("torch", ms, f"net{place}", compile_mode=mode, launch=b.compiling(compile_s))
+        group(f"{index}", *(
+            member("torch", ms, f"net{index}", compile_mode=mode, launch=b.compiling(compile_s))
             for mode, (compile_s, ms) in zip(("eager", "compile"), pair, strict=True)
         ))
-        for place, pair in enumerate(modes)
+        for index, pair in enumerate(modes)
     ]  # fmt: skip
     scores = {"tensorflow": [0.9, 0.91, 0.895], "torch": [0.901, 0.909, 0.895], "jax": [0.8, 0.811, 0.79]}
     mean_squared_errors = {"torch": [0.021, 0.022, 0.0205], "jax": [0.0212, 0.0221, 0.0206]}
@@ -235,7 +235,7 @@ def _blocked() -> dict[str, Profile]:
     fields = {name: {"launch": launch} for name, launch in launches.items()}
     fields["batch"] = {"batch": 64, "precision": "bfloat16"}
     created = "2026-10-02T10:00:00+00:00"
-    made = {f"other-{name}": _run(name, 2.5, 7, created, member_fields=of) for name, of in fields.items()}
+    made = {f"other-{name}": _run(name, 2.5, 7, created, member_fields=changes) for name, changes in fields.items()}
     return made | {"other-net": profile(group("g", member("jax", 2.0, "cnn")), rounds=2, id="net")}
 
 
@@ -253,7 +253,7 @@ def _platforms() -> dict[str, Profile]:
     """Return the same cells on a CPU (here), two GPUs (there, failing) and a TPU (far)."""
 
     def platform(name, device, speed, machine, backends=tuple(BACKENDS), **more):
-        members = [member(of, BACKENDS[of] / speed, device=device, sd=0.003, **more) for of in backends]
+        members = [member(backend, BACKENDS[backend] / speed, device=device, sd=0.003, **more) for backend in backends]
         built = profile(group(f"mlp/*/{device}/train", *members), id=name, identity=machine, rounds=4)
         known = {"gpu.0.device_id": BUS} if device == "gpu" else {}
         built.state = StateSpan(before=b.changed(built.state.before, known), after=None)

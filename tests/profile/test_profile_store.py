@@ -150,7 +150,7 @@ def test_what_is_wrong_inside_is_named(written, change, where):
 
 
 @pytest.mark.parametrize("planted", [b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b"[" * 50_000, b"9" * 5000])
-def test_what_no_profile_has_within_is_one_line(written, planted):
+def test_values_that_no_profile_has_are_refused_in_one_line(written, planted):
     data = written.read_bytes()
     for content in (planted, data[:-2] + b',"more":' + planted + b"}"):
         written.write_bytes(content)

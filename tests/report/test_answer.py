@@ -44,7 +44,7 @@ def judged(verdict, ratio, low=None, high=None, **more):
         (judged("slower", 1.505, 1.505, 1.505 + 1e-12), "1.505 × slower"),  # all rounds gave the same
     ],
 )
-def test_differences_are_said_as_people_say_them(versus, words):
+def test_a_difference_has_its_words(versus, words):
     assert in_words(versus) == words
 
 

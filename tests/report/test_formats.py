@@ -59,12 +59,12 @@ def test_a_long_name_of_the_baseline_takes_one_line_of_the_header():
     plans = [b.profile(b.group("g", b.member("torch", 2.0)), id=str(seed), seed=seed) for seed in (0, 1)]
     runs = [read_run(f"{'long-' * 9}{number}", plan) for number, plan in enumerate(plans)]
     lines = text(compare(runs)).splitlines()
-    (header,) = [place for place, line in enumerate(lines) if " against " in line and "kit compare" not in line]
+    (header,) = [index for index, line in enumerate(lines) if " against " in line and "kit compare" not in line]
     assert lines[header + 1].startswith("  torch")
 
 
 @pytest.mark.parametrize(("compile_s", "stands"), [(4.9, False), (5.1, True)])
-def test_compilation_stands_in_the_table_where_it_is_long(compile_s, stands):
+def test_compilation_has_a_column_where_it_is_long(compile_s, stands):
     phases = [Phase(name="first_step", begin_ns=0, duration_ns=round(compile_s * 1e9))]
     members = b.member("torch", 2.0, launch={"phases": phases}), b.member("jax", 1.0)
     assert ("compile" in text(within(b.profile(b.group("g", *members))))) is stands
@@ -178,23 +178,23 @@ def test_names_are_not_cut_so_far_that_two_read_alike():
 
 @pytest.mark.parametrize("name", ["text", "markdown"])
 def test_every_reason_of_a_blank_cell_has_letters_of_its_own(name):
-    rows = [[Cell(f"row {place}"), Cell("–", because=f"reason {place}.")] for place in range(60)]
+    rows = [[Cell(f"row {index}"), Cell("–", because=f"reason {index}.")] for index in range(60)]
     shown = write(Report("kit compare", [], [Table("t", [Column(""), Column("gain")], rows)]), name)
     letters = dict(re.findall(r"– (\w+) +reason (\d+)\.", shown))
     assert sorted(map(int, letters.values())) == [*range(60)]
-    for letter, place in letters.items():
-        assert re.search(rf"row {place}\b[ |]+– {letter}\b", shown)
+    for letter, index in letters.items():
+        assert re.search(rf"row {index}\b[ |]+– {letter}\b", shown)
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_what_a_letter_stands_for_is_said_where_it_is_shown(wide):
+def test_a_letter_is_explained_where_it_is_shown(wide):
     def built_at(begin_ns):
         phases = [Phase(name=name, begin_ns=begin_ns, duration_ns=10**9) for name in ("start", "build", "first_step")]
         return {"process": "shared", "phases": phases}
 
     train = b.member("tensorflow", 2.0, launch=built_at(0))
     infer = b.member("tensorflow", 1.0, task="infer", launch=built_at(10**10))
-    others = [[b.member(of, 3.0, task=task) for of in ("torch", "jax")] for task in ("train", "infer")]
+    others = [[b.member(name, 3.0, task=task) for name in ("torch", "jax")] for task in ("train", "infer")]
     built = b.profile(*(b.group(of.cell.task, of, *more) for of, more in zip((train, infer), others, strict=True)))
     shown = text(within(built), wide=wide)
     for words, mark in (("warm process", r"\d s w\b"), ("several cells shared", r"iB\*")):

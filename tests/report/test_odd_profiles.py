@@ -34,8 +34,8 @@ def leaves(value, path=()):
             yield from leaves(inner, (*path, name))
     elif isinstance(value, list):
         yield path
-        for place, inner in enumerate(value):
-            yield from leaves(inner, (*path, place))
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield path
 

@@ -35,7 +35,7 @@ def test_planted_break_evens_lie_in_their_intervals():
         ([2e9] * 3, [1e6] * 3, "same", "unresolved"),
     ],
 )
-def test_what_the_verdict_does_not_say_is_not_said(extra_ns, saving_ns, verdict, outcome):
+def test_break_even_never_says_more_than_the_verdict(extra_ns, saving_ns, verdict, outcome):
     point = break_even(extra_ns, saving_ns, verdict)
     assert point.outcome == outcome
     if outcome == "unresolved":

@@ -204,9 +204,9 @@ def test_power_that_is_none_is_refused(power, code):
 
 
 @pytest.mark.parametrize("is_counter", [True, False])
-def test_parts_of_a_time_are_told_apart_from_what_ran_between_them(is_counter):
+def test_joules_of_parts_leave_out_what_ran_between_them(is_counter):
     """Stretches of 1 s at 300 W, half a second at 60 W between them."""
-    stretch = [(2 + 1.507 * place, 3 + 1.507 * place) for place in range(20)]
+    stretch = [(2 + 1.507 * number, 3 + 1.507 * number) for number in range(20)]
 
     def power(t):
         return 300.0 + 1e-3 * (round(t * 50) % 7) if any(begin <= t < end for begin, end in stretch) else 60.0

@@ -21,7 +21,7 @@ def fleet(count, slow=(), rng=None, runs=1, se=0.003):
 
 
 def named(nodes):
-    return {place for place, versus in enumerate(judge_fleet(nodes)) if versus.verdict in ("slower", "faster")}
+    return {index for index, versus in enumerate(judge_fleet(nodes)) if versus.verdict in ("slower", "faster")}
 
 
 @pytest.mark.parametrize("count", [4, 5, 8, 12, 40, 200])
@@ -38,7 +38,7 @@ def test_a_node_of_one_run_among_others_of_ten_is_seldom_named():
         levels = rng.normal(0, SD / 2, 20)
         counts = [10] * 19 + [1]
         nodes = [
-            [RunLevel(float(level + of), 0.003, 10) for of in rng.normal(0, 0.026, count)]
+            [RunLevel(float(level + luck), 0.003, 10) for luck in rng.normal(0, 0.026, count)]
             for level, count in zip(levels, counts, strict=True)
         ]
         wrong += bool(named(nodes))
@@ -48,7 +48,7 @@ def test_a_node_of_one_run_among_others_of_ten_is_seldom_named():
 def test_several_slow_nodes_do_not_hide_each_other():
     for count, slow in ((500, 5), (40, 8), (12, 3), (8, 2)):
         judged = judge_fleet(fleet(count, [0.1] * slow))
-        assert {place for place, versus in enumerate(judged) if versus.verdict == "slower"} == set(range(slow))
+        assert {index for index, versus in enumerate(judged) if versus.verdict == "slower"} == set(range(slow))
         assert not any(versus.verdict == "faster" for versus in judged)
 
 
@@ -62,23 +62,23 @@ def test_the_ratio_and_its_interval_hold_what_was_planted():
 
 
 def test_intervals_of_alike_nodes_cover_one_as_often_as_they_say():
-    rng, held, of = np.random.default_rng(5), 0, 0
+    rng, held, count = np.random.default_rng(5), 0, 0
     for _ in range(40):
         for versus in judge_fleet(fleet(20, rng=rng)):
             held += versus.low <= 1 <= versus.high
-            of += 1
-    assert 0.92 <= held / of <= 0.98
+            count += 1
+    assert 0.92 <= held / count <= 0.98
 
 
 def slow_by_two(levels, second):
     """The nodes that one run says are slower, and of those the slow ones, once `second` has measured them again."""
     runs = [[RunLevel(float(level), 0.003, 8)] for level in levels]
-    suspects = {place for place, versus in enumerate(judge_fleet(runs)) if versus.verdict == "slower"}
-    for place in suspects:
-        runs[place].append(RunLevel(float(second(place)), 0.003, 8))
+    suspects = {index for index, versus in enumerate(judge_fleet(runs)) if versus.verdict == "slower"}
+    for index in suspects:
+        runs[index].append(RunLevel(float(second(index)), 0.003, 8))
     judged = judge_fleet(runs)
     again = said_again(runs, judged)
-    return suspects, {place for place in suspects if judged[place].verdict == "slower" and again[place]}
+    return suspects, {index for index in suspects if judged[index].verdict == "slower" and again[index]}
 
 
 def test_of_alike_fleets_whose_measurements_have_tails_few_have_a_node_named_slow():

@@ -61,7 +61,7 @@ def test_of_single_runs_that_spread_as_assumed_one_pair_in_twenty_is_called_diff
     [(1.5, True, "slower"), (1 / 1.5, True, "faster"), (1.2, True, "unresolved"), (1.5, False, "unresolved"),
      (2.0, False, "slower"), (1 / 30, False, "faster"), (1.0, True, "unresolved")],
 )  # fmt: skip
-def test_single_runs_are_told_apart_where_they_lie_beyond_what_runs_differ_by(ratio, same_hardware, verdict):
+def test_single_runs_differ_where_they_lie_beyond_the_spread_of_runs(ratio, same_hardware, verdict):
     versus = judged_runs(levels([LEVEL + math.log(ratio)], 0.02), levels([LEVEL], 0.02), same_hardware=same_hardware)
     assert (versus.verdict, versus.count, versus.is_spread_assumed) == (verdict, 1, True)
     assert versus.low < ratio < versus.high
@@ -138,7 +138,7 @@ def single(log, se=0.01, rounds=8, contention=0.0):
         (30, {"se": None, "rounds": 1}, False, "slower"),
     ],
 )
-def test_runs_of_one_round_or_beside_other_work_are_not_told_apart_by_what_that_may_do(by, how, same_hardware, verdict):
+def test_runs_of_one_round_or_beside_other_work_need_a_larger_difference(by, how, same_hardware, verdict):
     """Two single rounds of one cell were seen to lie a factor of 4.5 apart on a busy machine."""
     sides = single(math.log(by), **how), single(0.0, **how)
     assert judged_runs(*sides, same_hardware=same_hardware).verdict == verdict
