@@ -15,7 +15,6 @@ unresolved (contended)            other programs disturbed both cells, and not e
 
 mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
 mlp train: no, new is at most 2.6 % slower than old (9 rounds)
-mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds, all disturbed by other programs)
 mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
 mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
 """

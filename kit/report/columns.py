@@ -6,10 +6,11 @@ A metric's column is made from its entry in `kit.compare.metrics`; columns that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kit.compare.metrics import METRICS, phases_ns
-from kit.compare.rows import Row, Share
+from kit.compare.rows import Row
 from kit.report.answer import with_words
 from kit.report.plain import NONE
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
@@ -107,19 +108,16 @@ def _phase(name: str) -> Column:
     return Column(f"{name.replace('_', ' ')} phase", words, is_wide=True)
 
 
-def _score(title: str, kind: str, words: Callable[[float], str]) -> Column:
-    """Return the column of the mean over repeats and its spread, of fits that are scored so."""
-
-    def score(row: Row) -> str | None:
-        known = row.value("fit_score") if row.value("fit_metric") == kind else None
-        return None if known is None else with_sd(known, row.value("fit_score_sd"), words)
-
-    return Column(title, score)
+def _score(row: Row, kind: str, words: Callable[[float], str]) -> str | None:
+    """Return the mean over repeats and its spread of a fit that is scored so."""
+    known = row.value("fit_score") if row.value("fit_metric") == kind else None
+    return None if known is None else with_sd(known, row.value("fit_score_sd"), words)
 
 
-def _rate(row: Row) -> str | None:
+def _rate(row: Row, *, is_network: bool) -> str | None:
     reached, unit = row.value("reach_rate"), row.value("reach_unit")
-    return None if reached is None or unit is None else rate(reached, unit)
+    is_known = reached is not None and unit is not None
+    return rate(reached, unit) if is_known and _is_network(row) == is_network else None
 
 
 def _bound(row: Row) -> str | None:
@@ -131,14 +129,13 @@ def _bound(row: Row) -> str | None:
     words = f"{bound} {share_pct:.{0 if share_pct >= 10 else 1}f} %"  # noqa: PLR2004
     if ceiling is None or unit is None:
         return words
-    if bound == "dispatch":
-        return f"{words}: {duration(ceiling)} ({operation})"
-    return f"{words} of {rate(ceiling, unit)} ({operation})"
+    of_ceiling = f": {duration(ceiling)}" if bound == "dispatch" else f" of {rate(ceiling, unit)}"
+    return f"{words}{of_ceiling} ({operation})"
 
 
-def _share(share: Share | None) -> str | None:
-    """Return ``47 % [45, 49]``."""
-    if share is None:
+def _share(row: Row, part: str) -> str | None:
+    """Return a part of `Row.scaling`: ``47 % [45, 49]``."""
+    if (share := getattr(row.scaling, part, None)) is None:
         return None
     ends = "" if share.low is None or share.high is None else f" [{100 * share.low:.0f}, {100 * share.high:.0f}]"
     return f"{100 * share.value:.0f} %{ends}"
@@ -176,19 +173,19 @@ def _is_on_cpu(row: Row) -> bool:
 
 STEP = (
     _metric("step_ns"),
-    Column("rate", lambda row: _rate(row) if is_operation(row.cell) else None),
+    Column("rate", partial(_rate, is_network=False)),
     _metric("empty_wait_ns", lambda row: is_operation(row.cell)),
     _metric("sample_ns", _is_network),
     Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
-    _score("accuracy %", "accuracy", hundredths),
-    _score("MSE", "mean_squared_error", number),
+    Column("accuracy %", partial(_score, kind="accuracy", words=hundredths)),
+    Column("MSE", partial(_score, kind="mean_squared_error", words=number)),
     _metric("fit_test_ns"),
     _metric("samples_per_s", _is_network),
 )
 SCALING = (
-    Column("efficiency", lambda row: _share(row.scaling.efficiency) if row.scaling else None, "efficiency"),
-    Column("all-reduce", lambda row: _share(row.scaling.all_reduce) if row.scaling else None, "all_reduce"),
+    Column("efficiency", partial(_share, part="efficiency"), "efficiency"),
+    Column("all-reduce", partial(_share, part="all_reduce"), "all_reduce"),
 )
 LATENCY = tuple(_metric(name, is_wide=False) for name in ("latency_ns", "p95_ns", "p99_ns"))
 MAIN = (
@@ -205,7 +202,7 @@ WIDE = (
     *map(_metric, ("energy_delay_product_js", "energy_compile_j", "energy_epoch_j", "energy_fit_j")),
     Column("joules by", _method),
     Column("time ÷ baseline's", _interval),
-    Column("rate", lambda row: _rate(row) if _is_network(row) else None),
+    Column("rate", partial(_rate, is_network=True)),
     Column("bound", _bound),
     *map(_metric, ("raw_step_ns", "sustained_ns", "drift_pct", "cpus", "launches", "cycles")),
     *map(_phase, PHASES_SHOWN),
@@ -214,15 +211,10 @@ PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
 
 
 def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platform: bool = False) -> list[Column]:
-    """Return the columns in which any row has something, what is judged first; without `wide` those that answer.
+    """Return the columns in which any row has something, what is judged (`by`) first; without `wide` those that answer.
 
-    Time per sample is one of them where batches differ; the step's is then hidden before names are cut.
-
-    Args:
-        groups: rows of each group.
-        by: name of the metric that is judged.
-        wide: all columns are wanted.
-        is_platform: others stand beside it, and no column is hidden.
+    Time per sample is one of them where batches differ; the step's is then hidden before names are cut. On platforms,
+    which stand next to each other, no column is hidden.
     """
     rows = [row for group in groups for row in group]
     differ = any(len({row.cell.batch for row in group}) > 1 for group in groups)
@@ -256,11 +248,12 @@ def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platf
 
 def _cpu_says_more(groups: Sequence[Sequence[Row]]) -> bool:
     """Whether the ratio of CPU seconds to the baseline's is far from the ratio of times, in some row."""
-    ratios = []
     for group in groups:
         cpus = {id(row): (row.value("cpu_per_sample_ns") or 0) / (row.value("sample_ns") or 1) for row in group}
         bases = {row.member: cpus[id(row)] for row in group if row.is_baseline}
         only = next(iter(bases.values())) if len(bases) == 1 else 0
-        known = [(cpus[id(row)], bases.get(row.member, only)) for row in group if _is_on_cpu(row)]
-        ratios += [max(cpu / base, base / cpu) for cpu, base in known if cpu and base]
-    return max(ratios, default=1) > CPU_SAYS_MORE
+        for row in filter(_is_on_cpu, group):
+            cpu, base = cpus[id(row)], bases.get(row.member, only)
+            if cpu and base and max(cpu / base, base / cpu) > CPU_SAYS_MORE:
+                return True
+    return False

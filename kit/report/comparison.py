@@ -18,11 +18,11 @@ from kit.report.answer import answer
 from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
 from kit.report.comparison_records import cases, document, records
 from kit.report.conclusions import group_sentences, platform_sentences
-from kit.report.headline import headline, short_names, sides_of
+from kit.report.headline import headline, sides_of
 from kit.report.notes import explanations, legend, machine_wide, mismatch_lines, mismatch_words, note_lines
 from kit.report.plain import NONE, one_line
 from kit.report.quantity import counted
-from kit.report.sentences import EFFECTS, sentence
+from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.table import Cell, Column, Later, Report, Table, plain_table
 from kit.workloads.operations import is_operation
 
@@ -78,12 +78,8 @@ def comparison_report(
 def _tables(
     comparison: Comparison, groups: Sequence[GroupRows], titles: Mapping[str, str], *, wide: bool
 ) -> list[Table]:
-    """Return a table for each group; all have the same columns.
-
-    A line is a row; where sides stand next to each other, it is a member, and below each side without a number is a
-    letter, whose reason is a footnote.
-    """
-    sides, short, is_sided = sides_of(comparison), short_names(comparison), comparison.kind == "platforms"
+    """Return a table for each group; all have the same columns."""
+    (sides, short), is_sided = sides_of(comparison), comparison.kind == "platforms"
     shown = {}
     for side in sides:
         rows = [[row for row in group.rows if not is_sided or row.side == side] for group in groups]
@@ -99,44 +95,29 @@ def _tables(
             # A platform is called by its whole name where there is room for it.
             has_room = len(side) <= sum(len(column.title) + GAP for column in of_side)
             columns += [column._replace(over=one_line(side if has_room else short[side])) for column in of_side]
+        lines: list[tuple[str, dict[str, Row]]] = [
+            (f"{row.member} · {short[row.side]}" if row.side in short else row.name, {"": row}) for row in group.rows
+        ]
         if is_sided:
-            lines, below = dict[str, dict[str, Row]](), platform_sentences(group, short, titles)
-            for row in group.rows:
-                lines.setdefault(row.member, {})[row.side] = row
-            cells = [_line(group, member, by_side, shown, against, wide=wide) for member, by_side in lines.items()]
-        else:
-            below = group_sentences(group, titles, wide=wide)
-            names = [f"{row.member} · {short[row.side]}" if row.side in short else row.name for row in group.rows]
-            cells = [
-                _line(group, name, {"": row}, shown, against, wide=wide)
-                for name, row in zip(names, group.rows, strict=True)
-            ]
+            members = dict.fromkeys(row.member for row in group.rows)
+            lines = [(name, {row.side: row for row in group.rows if row.member == name}) for name in members]
+        cells = [_line(group, name, rows, shown, against, wide=wide) for name, rows in lines]
+        below = platform_sentences(group, short, titles) if is_sided else group_sentences(group, titles, wide=wide)
         tables.append(Table(" · ".join(map(one_line, group.title)), columns, cells, below))
     return tables
 
 
 def _line(
-    group: GroupRows,
-    name: str,
-    rows: Mapping[str, Row],
-    shown: Mapping[str, Sequence[Column]],
-    against: str,
-    *,
-    wide: bool,
+    group: GroupRows, name: str, rows: Mapping[str, Row], shown: Mapping[str, list[Column]], against: str, *, wide: bool
 ) -> list[Cell]:
-    """Return the cells of a row, or of a member: below each side without a number a letter, whose reason is a footnote.
+    """Return the cells of a row, whose side is "", or of a member: a side without a number has a letter for its reason.
 
-    Args:
-        group: of the row.
-        name: of the line.
-        rows: by side; a lone row has the side "".
-        shown: columns of each side.
-        against: title of the column that answers; empty: a baseline need not say that it is one.
-        wide: letters of all metrics are wanted.
+    Where nothing is compared (`against` is empty), a baseline need not say that it is one.
     """
-    is_sided, line = "" not in shown, [Cell(one_line(name), "" if "" not in rows or rows[""].has_number else "red")]
+    is_sided = "" not in shown
+    line = [Cell(one_line(name), "" if is_sided or rows[""].has_number else "red")]
     for side, columns in shown.items():
-        row, has_answer = rows.get(side), not is_sided or side != next(iter(shown))
+        row, last = rows.get(side), EMPTY
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
             verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
@@ -150,9 +131,10 @@ def _line(
             because = sentence(reasons[0]) if reasons else ""
             if row is not None:
                 because = "no rounds" if row.failure is None else f"failed: {sentence(row.failure)}"
-            nothing = [Cell(NONE, because=because), *[Cell(NONE)] * (len(columns) - 1)]
-            cells, last = nothing if because else [EMPTY] * len(columns), EMPTY
-        line += [*cells, last] if has_answer else cells
+            cells = [EMPTY] * len(columns)
+            if because:
+                cells = [Cell(NONE, because=because), *[Cell(NONE)] * (len(columns) - 1)]
+        line += cells if is_sided and side == next(iter(shown)) else [*cells, last]
     return line
 
 
@@ -172,36 +154,32 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
 
 def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
     """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
+    titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
-        [" · ".join(group.title), row.name, answer(row)]
-        for group in comparison.groups
+        [title, row.name, answer(row)]
+        for title, group in zip(titles, comparison.groups, strict=True)
         for row in group.rows
         if not row.is_baseline
     ]
-    titled = [("All groups", machine_wide(comparison))]
-    titled += [(" · ".join(group.title), explanations(group)) for group in comparison.groups]
     if comparison.kind == "cells":
+        groups = [machine_wide(comparison), *map(explanations, comparison.groups)]
+        explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
         tables = [
-            plain_table(title, ("", ""), [row for line in lines for row in _why(line.rule, line.evidence, line.remedy)])
-            for title, lines in titled
-            if lines
+            _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])
+            for title, lines in explained
         ]
         nothing = Table("Findings", (Column(""),), (), sentences=["No rule of the audit explains these numbers."])
         tables = tables or [nothing]
-        listed = [{"group": title, **line._asdict()} for title, lines in titled for line in lines]
+        listed = [{"group": title, **line._asdict()} for title, lines in explained for line in lines]
     else:
-        differing = [
-            row
-            for mismatch in comparison.mismatches
-            for row in _why(mismatch.grade, mismatch_words(mismatch), EFFECTS.get(mismatch.kind))
-        ]
-        alike = [] if differing else ["No recorded fact of machine, software or settings differs."]
-        table = plain_table("Differences", ("grade", "what differs, and its effect"), differing)
-        tables = [table._replace(sentences=alike)]
+        known = comparison.mismatches
+        differing = [(mismatch.grade, mismatch_words(mismatch), EFFECTS.get(mismatch.kind)) for mismatch in known]
+        table = _why("Differences", ("grade", "what differs, and its effect"), differing)
+        tables = [table if known else table._replace(sentences=[NOTHING_DIFFERS])]
         listed = [
             {name: getattr(mismatch, name) for name in ("grade", "kind", "name")}
             | {"value": value, "profiles": " ".join(labels)}
-            for mismatch in comparison.mismatches
+            for mismatch in known
             for value, labels in mismatch.values
         ]
     usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
@@ -217,5 +195,9 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     )
 
 
-def _why(name: str, words: str, more: str | None) -> list[list[str]]:
-    return [[name, words], *([["", f"{more.rstrip('.')}."]] if more else [])]
+def _why(title: str, heads: Sequence[str], rows: Sequence[tuple[str, str, str | None]]) -> Table:
+    """Return a table of what was found; below each, what more is known of it."""
+    cells = []
+    for name, words, more in rows:
+        cells += [[name, words], *([["", f"{more.rstrip('.')}."]] if more else [])]
+    return plain_table(title, heads, cells)

@@ -9,7 +9,7 @@ all others, baselines too         passed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kit.compare.conclusions import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
@@ -50,7 +50,7 @@ def numbers(row: Row) -> dict[str, Any]:
 
 def _part(row: Row, *parts: str) -> dict[str, Any]:
     """Return the metrics of some parts: those of a fit, of energy or of reach where the row has any of the part."""
-    kept: dict[str, Any] = {}
+    kept = dict[str, Any]()
     for part in parts:
         known = {name: row.value(name) for name, metric in METRICS.items() if metric.part == part}
         if part == "rare":
@@ -63,27 +63,11 @@ def _details(row: Row) -> dict[str, Any]:
     return details(row.samples[0]) if len(row.samples) == 1 else {}
 
 
-class Compared(NamedTuple):
-    """A row where it is compared."""
-
-    comparison: Comparison
-    group: GroupRows
-    row: Row
-
-
-def _all_rows(comparison: Comparison) -> list[Compared]:
-    return [Compared(comparison, group, row) for group in comparison.groups for row in group.rows]
-
-
-def _of_row(name: str, read: Callable[[Row], object]) -> Column:
-    return field(name, lambda compared: read(compared.row))
-
-
 def _struct(prefix: str, read: Callable[[Row], Any], names: Iterable[str] = (), *, always: bool = False) -> Column:
     """Return the fields of a part of a row, of all its attributes or of `names`; `always`: without the part, too."""
 
-    def fields(compared: Compared) -> dict[str, object]:
-        part = read(compared.row)
+    def fields(row: Row) -> dict[str, object]:
+        part = read(row)
         listed = (names or part.__struct_fields__) if part is not None or always else ()
         return {f"{prefix}{name}": getattr(part, name, None) for name in listed}
 
@@ -95,59 +79,63 @@ def _joined(words: Iterable[str]) -> str:
 
 
 FIELDS = (
-    field("group", lambda compared: compared.group.key),
+    field("group"),
     _struct("", lambda row: row, ("name", "member", "side")),
-    _of_row("profiles", lambda row: " ".join(row.profiles)),
-    _of_row("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
-    _of_row("", lambda row: _part(row, "")),
-    field("baseline", lambda compared: compared.group.baseline),
-    _of_row("is_baseline", lambda row: row.is_baseline),
+    field("profiles", lambda row: " ".join(row.profiles)),
+    field("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
+    field("", lambda row: _part(row, "")),
+    field("baseline"),
+    field("is_baseline", lambda row: row.is_baseline),
     _struct("", lambda row: row.versus, VERSUS, always=True),
     _struct("energy_", lambda row: row.energy_versus, VERSUS, always=True),
-    _of_row("", lambda row: _part(row, "energy")),
-    _of_row("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
-    _of_row("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
-    _of_row("marks", lambda row: _joined(mark.code for mark in row.marks)),
-    _of_row("failure", lambda row: None if row.failure is None else sentence(row.failure)),
-    _of_row("", lambda row: _part(row, "rare", "fit", "reach")),
+    field("", lambda row: _part(row, "energy")),
+    field("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
+    field("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
+    field("marks", lambda row: _joined(mark.code for mark in row.marks)),
+    field("failure", lambda row: None if row.failure is None else sentence(row.failure)),
+    field("", lambda row: _part(row, "rare", "fit", "reach")),
     _struct("score_difference_", lambda row: row.score_difference, SCORE),
     _struct("break_even_", lambda row: row.break_even),
     _struct("efficiency_", lambda row: row.scaling and row.scaling.efficiency),
     _struct("all_reduce_", lambda row: row.scaling and row.scaling.all_reduce),
-    _of_row("", _details),
-    field("rule", lambda compared: compared.comparison.rule),
-    field("by", lambda compared: short_name(compared.comparison.by)),
+    field("", _details),
+    field("rule"),
+    field("by"),
 )
 
 
 def records(comparison: Comparison) -> list[dict[str, object]]:
     """Return a record a row."""
-    return [record_of(FIELDS, compared) for compared in _all_rows(comparison)]
+    whole = {"rule": comparison.rule, "by": short_name(comparison.by)}
+    return [
+        record_of(FIELDS, row, whole | {"group": group.key, "baseline": group.baseline})
+        for group in comparison.groups
+        for row in group.rows
+    ]
 
 
 def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
     """Return a case a row; without a limit a verdict "slower" fails."""
     limited = () if allowed_pct is None else limited_rows(comparison, allowed_pct)
     shown = {id(row): slower_by for _, row, slower_by in limited}
-    return [_case(compared, shown.get(id(compared.row))) for compared in _all_rows(comparison)]
+    return [_case(comparison, group, row, shown.get(id(row))) for group in comparison.groups for row in group.rows]
 
 
-def _case(compared: Compared, limited: SlowerBy | None) -> Case:
+def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
     """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
-    comparison, group, row = compared
     name = "step_ns" if row.cell.task == "fit" else comparison.by
     metric, known, words = METRICS[name], row.value(name), answer(row)
     case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title), words=words)
     if known is not None:
         output = f"{known:.4g} {metric.title}" if not metric.is_time else duration(known, 4)
         output += {"step_ns": " a step", "latency_ns": " latency"}.get(name, "")
-        case = case._replace(output=output if row.is_baseline else f"{output}, {words}")
-        case = case._replace(time_s=known / 1e9 if name.endswith("_ns") else None)
+        output += "" if row.is_baseline else f", {words}"
+        case = case._replace(output=output, time_s=known / 1e9 if name.endswith("_ns") else None)
     if not row.has_number:
         return case._replace(outcome="error", kind="failed")
     if row.is_baseline:
-        others = (other for other in group.rows if other is not row and other.member == row.member)
-        is_alone = comparison.kind != "cells" and not any(others)
+        others = [other for other in group.rows if other is not row and other.member == row.member]
+        is_alone = comparison.kind != "cells" and not others
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:
         return case._replace(outcome="skipped")

@@ -52,8 +52,8 @@ def _recommended(group: GroupRows) -> list[str]:
     best = f"Best throughput: {one_line(sweep.best)}{rate}{f'; not resolved against {open_to}' if open_to else ''}."
     if sweep.smallest is None or sweep.ratio is None:
         return [best if sweep.smallest is None else f"{best} No smaller one is within 5 % of it."]
-    interval = "" if sweep.low is None or sweep.high is None else f" [{sweep.low:.3f}, {sweep.high:.3f}]"
-    smallest = f"{one_line(sweep.smallest)}, {sweep.ratio:.3f}{interval} × the time per sample"
+    interval = f"{sweep.ratio:.3f} [{sweep.low:.3f}, {sweep.high:.3f}]"
+    smallest = f"{one_line(sweep.smallest)}, {interval} × the time per sample"
     return [f"{best} The smallest shown to be within 5 % of it: {smallest}."]
 
 

@@ -34,13 +34,22 @@ def fleet_report(fleet: Fleet) -> Report:
     names = {node.name for node in fleet.nodes}
     absent = [node for node in fleet.absent if node.name not in names]
     unfinished = [node for node in fleet.absent if node.name in names]
+    counts = Counter(map(_word, fleet.nodes))
+    parts = [counted(len(fleet.nodes), "node"), counted(sum(len(node.profiles) for node in fleet.nodes), "profile")]
+    nothing = "nothing to compare: no two nodes have the same hardware and a common cell"
+    parts += [f"{counts[word]} {word}" for word in STAND_OUT if counts[word]] or [
+        "none stands out" if fleet.is_compared else nothing
+    ]
+    failed = sum(bool(node.failed) for node in fleet.nodes)
+    others = {"without a profile": len(absent), "unfinished": len(unfinished), "with failed cells": failed}
+    parts += [f"{count} {what}" for what, count in others.items() if count]
     columns = [column for column in COLUMNS if column.title]
     listed: list[Node | Absent] = [*shown, *absent]
     every: list[Node | Absent] = [*fleet.nodes, *fleet.absent]
-    rows = [[_cell(column, node) for column in columns] for node in listed]
+    rows = [[Cell(column.read(node) or "", _style(column, node)) for column in columns] for node in listed]
     return Report(
         name="kit fleet",
-        headline=[_headline(fleet, len(absent), len(unfinished))],
+        headline=[" · ".join(parts)],
         tables=[Table("", columns, rows)] if rows else [],
         notes=_notes(fleet, unfinished, len(shown)),
         records=[record_of(COLUMNS, node) for node in (*fleet.nodes, *absent)],
@@ -50,28 +59,13 @@ def fleet_report(fleet: Fleet) -> Report:
     )
 
 
-def _headline(fleet: Fleet, absent: int, unfinished: int) -> str:
-    counts = Counter(map(_word, fleet.nodes))
-    nothing = "nothing to compare: no two nodes have the same hardware and a common cell"
-    others = {
-        "without a profile": absent,
-        "unfinished": unfinished,
-        "with failed cells": sum(bool(node.failed) for node in fleet.nodes),
-    }
-    parts = [counted(len(fleet.nodes), "node"), counted(sum(len(node.profiles) for node in fleet.nodes), "profile")]
-    standing = [f"{counts[word]} {word}" for word in STAND_OUT if counts[word]]
-    parts += standing or ["none stands out" if fleet.is_compared else nothing]
-    return " · ".join([*parts, *(f"{count} {what}" for what, count in others.items() if count)])
-
-
 def _word(node: Node | Absent) -> str:
-    if isinstance(node, Absent):
-        return ABSENT
+    if isinstance(node, Absent) or node.is_suspect:
+        return ABSENT if isinstance(node, Absent) else SUSPECT
     verdict = node.versus.verdict
     if node.versus.is_spread_assumed and verdict == "faster":
         return FASTER  # of so few nodes the others may be the slow ones
-    is_once = node.stands_out and not node.said_again
-    return SUSPECT if node.is_suspect else (ONCE_WORDS if is_once else WORDS)[verdict]
+    return (ONCE_WORDS if node.stands_out and not node.said_again else WORDS)[verdict]
 
 
 def _ratio(node: Node | Absent) -> str:
@@ -131,8 +125,8 @@ COLUMNS = (
 )
 
 
-def _cell(column: Column, node: Node | Absent) -> Cell:
-    return Cell(column.read(node) or "", STYLES.get(_word(node), "dim") if column.name == "verdict" else "")
+def _style(column: Column, node: Node | Absent) -> str:
+    return STYLES.get(_word(node), "dim") if column.name == "verdict" else ""
 
 
 def _case(node: Node | Absent, measured: Set[str]) -> Case:

@@ -21,37 +21,28 @@ DATA_NAMES = {"mnist": "MNIST", "uci_har": "UCI-HAR"}
 NAMED_ABOVE = {"workload": "", "task": "", "batch": "batch ", "precision": "", "feed": "feed "}
 
 
-def sides_of(comparison: Comparison) -> list[str]:
-    """Return the sides that stand side by side; one without a name where none do."""
-    if comparison.kind != "platforms":
-        return [""]
-    return comparison.sides or [head.label for head in comparison.headlines]
+def sides_of(comparison: Comparison) -> tuple[list[str], dict[str, str]]:
+    """Return the sides that are next to each other, one without a name where none are, and what tables call a side.
 
-
-def short_names(comparison: Comparison) -> dict[str, str]:
-    """Return what tables call a side: a letter, where the label of a run is too long; a platform by its device alone.
-
-    A platform that shares its device with another has its whole name; sides without a short name have none here.
+    A run with a long label is called by a letter, a platform by its device alone. A platform that shares its device
+    with another has its whole name; other sides have no short name.
     """
-    if comparison.kind == "platforms":
-        sides = sides_of(comparison)
-        devices = [side.partition(" · ")[0] for side in sides]
-        return {
-            side: device if devices.count(device) == 1 else one_line(side)
-            for side, device in zip(sides, devices, strict=True)
-        }
     labels = [head.label for head in comparison.headlines]
+    if comparison.kind == "platforms":
+        sides = comparison.sides or labels
+        devices = [side.partition(" · ")[0] for side in sides]
+        named = zip(sides, devices, strict=True)
+        return sides, {side: one_line(device if devices.count(device) == 1 else side) for side, device in named}
     longest = max((len(row.name) for row in comparison.rows), default=0)
-    if comparison.kind != "runs" or longest <= LABELLED_MAX or len(labels) > len(ascii_uppercase):
-        return {}
-    return dict(zip(labels, ascii_uppercase, strict=False))
+    has_letters = comparison.kind == "runs" and longest > LABELLED_MAX and len(labels) <= len(ascii_uppercase)
+    return [""], dict(zip(labels, ascii_uppercase, strict=False)) if has_letters else {}
 
 
 def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = False) -> list[str]:
     """Return what was compared: two lines for one run, a line a side for several; with `wide` the rule, too."""
     rule, heads = f" (rule {comparison.rule})" if wide else "", comparison.headlines
     if comparison.kind == "runs" or (comparison.sides and len(heads) > 1):
-        short = short_names(comparison) if comparison.kind == "runs" else {}
+        short = sides_of(comparison)[1] if comparison.kind == "runs" else {}
         names = [f"{short[head.label]}  {head.label}" if head.label in short else head.label for head in heads]
         ran = [" · ".join([head.suite, *_ran(head), f"kit {head.kit}"]) for head in heads[:SIZES_MAX]]
         return [f"{one_line(f'{name}: {words}')}{rule}" for name, words in zip(names, ran, strict=False)]

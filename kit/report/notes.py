@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kit.compare.metrics import METRICS
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Note
@@ -13,12 +13,9 @@ from kit.report.audit import evidence, remedy
 from kit.report.columns import LETTERS
 from kit.report.plain import one_line
 from kit.report.quantity import by_name, counted, several
-from kit.report.sentences import ALWAYS, LOUD, OF_COLUMNS, OF_MARKS, sentence
+from kit.report.sentences import ALWAYS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.table import Loud, Table
 from kit.workloads.operations import is_operation
-
-if TYPE_CHECKING:
-    from kit.audit.finding import Finding
 
 # Findings about the machine, the container or the GPU: one line for all cells.
 MACHINE_WIDE = ("throttled", "contention", "device_throttled", "device_shared")
@@ -51,21 +48,17 @@ class Explanation(NamedTuple):
     rule: str
 
 
-def explanation(finding: Finding, who: str) -> Explanation:
-    """Return a finding in words; `who` is the name of its row, or how many cells have it."""
-    return Explanation(evidence(finding, who), remedy(finding), finding.anchor)
-
-
 def explanations(group: GroupRows) -> list[Explanation]:
     """Return what explains the group's numbers, gravest first, without a remedy that a row has tried."""
     names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
     variants, lines = {row.cell.variant for row in group.rows}, []
     for finding in group.findings:
         if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES):
-            line = explanation(finding, one_line(names[finding.cell_key]))
             # As `kit run --variant` takes it: NAME:env=…
             variant = "" if finding.remedy is None else str(finding.remedy.values.get("variant", ""))
-            lines.append(line._replace(remedy=None) if variant.partition(":")[0] in variants else line)
+            tried = None if variant.partition(":")[0] in variants else remedy(finding)
+            who = one_line(names[finding.cell_key])
+            lines.append(Explanation(evidence(finding, who), tried, finding.anchor))
     return lines
 
 
@@ -77,7 +70,8 @@ def machine_wide(comparison: Comparison) -> list[Explanation]:
         findings = [finding for group in comparison.groups for finding in group.findings if finding.code == code]
         if findings:
             who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
-            lines.append(explanation(max(findings, key=lambda finding: finding.rank), who))
+            worst = max(findings, key=lambda finding: finding.rank)
+            lines.append(Explanation(evidence(worst, who), remedy(worst), worst.anchor))
     return lines
 
 
@@ -146,7 +140,7 @@ def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
     if noted and wide:
         lines.append(f"also differs: {several(noted, '; ')}")
     if not lines and comparison.kind == "runs" and wide:
-        lines.append("No recorded fact of machine, software or settings differs.")
+        lines.append(NOTHING_DIFFERS)
     return lines
 
 

@@ -403,8 +403,8 @@ REASONS: Templates = (
     | WIDE
     | {code: words for listed in (*OF_COLUMNS.values(), *OF_MARKS.values()) for code, words in listed.items()}
 )
-# What a difference of a fact, by its key in `kit.profile.facts.FACTS`, may do to the numbers, where it does not explain
-# itself.
+NOTHING_DIFFERS = "No recorded fact of machine, software or settings differs."
+# What a difference may do to the numbers, by the fact's key in FACTS, where it does not explain itself.
 EFFECTS: Templates = {
     "data": "Steps used other samples, so accuracy and losses are not comparable.",
     "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",

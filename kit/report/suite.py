@@ -26,11 +26,12 @@ NOTHING = (reason("not_published"), reason("not_measured"))
 
 
 class Given(NamedTuple):
-    """A figure where it is given."""
+    """A figure, and where the table has it."""
 
     key: Sequence[str]  # of the row, a value on each axis
+    number: int  # of the column
     column: TableColumn
-    head: str
+    head: str  # of the column
     name: FigureName
     figure: Figure
 
@@ -40,18 +41,14 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
     measured = [(column.device, column.model, column.profile) for column in table.columns if not column.source]
     names = iter(platform_names(measured))
     heads = [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
-    shown = [
-        (index, name)
-        for index in range(len(table.columns))
-        for name in table.figures
-        if any(of_row[index][name].value is not None for of_row in table.values)
-    ]
     figures = [
-        Given(key, column, head, name, figure)
+        Given(key, number, column, head, name, figure)
         for key, of_row in zip(table.rows, table.values, strict=True)
-        for column, head, of_column in zip(table.columns, heads, of_row, strict=True)
+        for number, (column, head, of_column) in enumerate(zip(table.columns, heads, of_row, strict=True))
         for name, figure in of_column.items()
     ]
+    valued = {(given.number, given.name) for given in figures if given.figure.value is not None}
+    shown = [(number, name) for number in range(len(heads)) for name in table.figures if (number, name) in valued]
     rows = []
     for key, of_row in zip(table.rows, table.values, strict=True):
         cells = [_cell(name, of_row[index][name]) for index, name in shown]
@@ -65,7 +62,7 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         name="kit compare --table",
         headline=[one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)],
         tables=[Table("", columns, rows)],
-        notes=[*_missing(table, shown, heads), *_notes(table, shown, heads, [given.figure for given in figures])],
+        notes=_notes(table, shown, figures),
         hint=hint,
         records=[record_of(fields, given) for given in figures],
         cases=[_case(given) for given in figures if not given.column.source],
@@ -105,37 +102,28 @@ def _case(given: Given) -> Case:
     return case._replace(output=WORDS[metric.unit](figure.value))
 
 
-def _missing(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str]) -> list[str]:
-    """Return which figures a device lacks in all rows, by the reason of the first."""
-    notes = []
-    for index, first in enumerate(table.values[0] if table.values else []):
-        titles: dict[str, list[str]] = {}
-        for name in table.figures:
-            why = first[name].reason
-            if (index, name) not in shown and why is not None and why.code != "gains_are_over_this":
-                titles.setdefault(sentence(why), []).append(FIGURES[name].title)
-        notes += [f"{heads[index]}: no {', '.join(listed)}: {why}" for why, listed in titles.items()]
-    return notes
-
-
-def _notes(
-    table: SuiteTable, shown: Sequence[tuple[int, FigureName]], heads: Sequence[str], figures: Sequence[Figure]
-) -> list[str]:
-    """Return what gains and marks are, and where published figures come from."""
-    worst_pct = max((figure.contention_pct or 0.0 for figure in figures), default=0.0)
+def _notes(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], figures: Sequence[Given]) -> list[str]:
+    """Return what a device lacks in all rows, by the reason of the first; what gains and marks are; the sources."""
+    missing: dict[tuple[int, str, str], list[str]] = {}
+    for given in figures:
+        why, is_first = given.figure.reason, given.key == table.rows[0]
+        is_shown = (given.number, given.name) in shown or given.name not in table.figures
+        if is_first and not is_shown and why is not None and why.code != "gains_are_over_this":
+            missing.setdefault((given.number, given.head, sentence(why)), []).append(FIGURES[given.name].title)
+    worst_pct = max((given.figure.contention_pct or 0.0 for given in figures), default=0.0)
     contended = reason("contended_times", contention_pct=worst_pct)
     lines = {
         "gain: CPU time ÷ device time: 100 % is as fast, 200 % twice as fast": any(name in GAINS for _, name in shown),
         "train time: all steps of the fit but the first, which compiles": "train_time_s" in table.figures
         and any(not table.columns[index].source for index, _ in shown),
-        sentence(reason("computed_times")): any(figure.is_computed for figure in figures),
+        sentence(reason("computed_times")): any(given.figure.is_computed for given in figures),
         f"{CONTENDED} {sentence(contended)}": worst_pct > 0,
-        **{
-            f"{head}: {sentence(reason('data_synthetic'))}": SYNTHETIC in column.data
-            for head, column in zip(heads, table.columns, strict=True)
-        },
+        **{f"{given.head}: {sentence(reason('data_synthetic'))}": SYNTHETIC in given.column.data for given in figures},
         "any: the document does not say which one": any(ANY in row for row in table.rows),
     }
     sources = dict.fromkeys(column.source for column in table.columns if column.source is not None)
-    published = [one_line(f"published: not measured with Steadykit; from {source}") for source in sources]
-    return [*(line for line, applies in lines.items() if applies), *published]
+    return [
+        *(f"{head}: no {', '.join(titles)}: {why}" for (_, head, why), titles in missing.items()),
+        *(line for line, applies in lines.items() if applies),
+        *(one_line(f"published: not measured with Steadykit; from {source}") for source in sources),
+    ]

@@ -45,17 +45,22 @@ class Column(NamedTuple):
     width_max: int | None = None
 
 
-def field(name: str, value: Callable[[Any], object]) -> Column:
-    """Return a column that only records have; `value` may return a dictionary of several fields."""
+def field(name: str, value: Callable[[Any], object] = str) -> Column:
+    """Return a column that only records have; `value` may return a dictionary of several fields.
+
+    Without `value`, the field is given to `record_of`.
+    """
     return Column("", lambda _: None, name, value)
 
 
-def record_of(columns: Iterable[Column], row: object) -> dict[str, object]:
-    """Return the fields of what a row is made from; a column without a name and a value has none."""
-    record: dict[str, object] = {}
+def record_of(
+    columns: Iterable[Column], row: object, given: Mapping[str, object] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the fields of what a row is made from; those that it does not know itself are `given`."""
+    record = dict[str, Any]()
     for column in columns:
         if column.name or column.value is not None:
-            known = (column.value or column.read)(row)
+            known = given[column.name] if column.name in given else (column.value or column.read)(row)
             record |= known if isinstance(known, dict) else {column.name: known}
     return record
 

@@ -20,10 +20,10 @@ from kit.compare.sample import read_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
+from kit.report.audit import evidence, remedy
 from kit.report.columns import LETTERS
 from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import FORMATS, write
-from kit.report.notes import explanation
 from kit.report.plain import markdown as escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
@@ -115,9 +115,9 @@ def test_codes_without_a_sentence_are_shown_as_they_are():
     # Of another kit, with other values.
     assert "signal" in sentence(Reason(code="signal", values={"number": 9}))
     eject = Reason(code="eject_it", values={})
-    line = explanation(Finding(code="warp_core", severity="note", values={"lost_ns": 2e6}, remedy=eject), "torch")
-    assert all(words in line.evidence for words in ("warp core", "torch", "2.00 ms"))
-    assert line.remedy == "eject it"
+    finding = Finding(code="warp_core", severity="note", values={"lost_ns": 2e6}, remedy=eject)
+    assert all(words in evidence(finding, "torch") for words in ("warp core", "torch", "2.00 ms"))
+    assert remedy(finding) == "eject it"
     runs = [(label, {"warp_core": label, "kernel": label}) for label in ("a", "b")]
     graded = [(mismatch.kind, mismatch.grade) for mismatch in run_mismatches(runs)]
     assert graded == [("kernel", "warns"), ("warp_core", "noted")]
