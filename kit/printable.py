@@ -8,6 +8,8 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 def printable(text: str) -> str:
     """Return `text`, as long as it was, with control characters and direction overrides replaced."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else REPLACEMENT for character in text)
 
 

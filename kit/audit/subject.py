@@ -157,7 +157,7 @@ class MeasuredRun:
     def without_launches(self) -> MeasuredRun:
         """Return what rules on several runs and reports take: as small as a thousand of them need to be."""
         cells = [replace(result, launches=[]) for result in self.profile.cells]
-        return MeasuredRun(self.label, replace(self.profile, cells=cells))
+        return MeasuredRun(self.label, replace(self.profile, cells=cells, sensors=[]))
 
     def cpu_sets(self, name: str) -> list[list[int]]:
         """Return the CPUs of each core or NUMA node of the machine: ``cpu.core``, ``cpu.node``."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
 from kit.audit.remedies import REMEDIES
@@ -22,14 +23,14 @@ from kit.compare.naming import cell_names, titles
 from kit.report.plain import one_line
 from kit.report.quantity import counted, several
 from kit.report.sentences import filled, sentence
-from kit.report.table import Case, Cell, Column, Report, Table
+from kit.report.table import Case, Cell, Column, Later, Report, Table
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}
 RULES = "docs/reference/audit"
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
-Names = Mapping[tuple[str, str], str]  # label of a profile, and key of a cell or group in it -> its name
+Names = Callable[[str], Mapping[str, str]]  # label of a profile -> the name of each cell and group in it by its key
 # Where a reason's explanation and remedy begin.
 CUT = re.compile(r" \(|; ")
 
@@ -48,53 +49,56 @@ def remedy(finding: Finding) -> str | None:
 
 def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, command: str) -> Report:
     """Return the report; findings as severe as `fail_on` are its failures, and `command` is what was run."""
-    names = {(run.label, key): name for run in runs for key, name in _names(run).items()}
-    cells = {run.label: len(run.profile.cells) for run in runs}
-    lines: dict[object, list[Finding]] = defaultdict(list)  # that say the same of several cells; the worst is first
+    by_label = {run.label: run for run in runs}
+
+    @cache
+    def names(label: str) -> Mapping[str, str]:
+        """Return the name of each cell and each group of a profile by its key."""
+        profile = by_label[label].profile
+        by_key = {result.key: result.cell for result in profile.cells}
+        groups = [group for group in profile.groups if all(key in by_key for key in group.cells)]
+        heads = titles([[by_key[key] for key in group.cells] for group in groups]) if groups else []
+        of_groups = {group.key: " · ".join(title) for group, title in zip(groups, heads, strict=True)}
+        return of_groups | cell_names(list(by_key.values()))
+
+    lines: defaultdict[object, list[Finding]] = defaultdict(list)  # that say the same of several; the worst is first
     for finding in audit.findings:
         cause = finding.because and finding.because.code
         lines[finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause].append(finding)
-    labels = dict.fromkeys(finding.profile for finding in audit.findings)
-    tables = [
-        _table(label, [alike for alike in lines.values() if alike[0].profile == label], names, cells.get(label, 0))
-        for label in labels
-    ]
+    rows: defaultdict[str, list[list[Cell]]] = defaultdict(list)  # by label
+    for alike in lines.values():
+        label = alike[0].profile
+        rows[label] += _rows(alike, names, len(by_label[label].profile.cells))
+    columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
     who = runs[0].label if len(runs) == 1 else counted(len(runs), "profile")
-    parts = [who, counted(sum(cells.values()), "cell"), counted(len(audit.rules), "rule"), _counts(lines.values())]
+    cells = counted(sum(len(run.profile.cells) for run in runs), "cell")
+    parts = [who, cells, counted(len(audit.rules), "rule"), _counts(lines.values())]
     return Report(
         name="kit audit",
         headline=[one_line(" · ".join(parts))],
-        tables=tables,
+        tables=[Table(one_line(label), columns, of_profile) for label, of_profile in rows.items()],
         notes=[f"not audited: {profile.error}" for profile in audit.profiles if profile.error] + _closing(audit),
         hint=_hint(audit, fail_on, command),
-        records=list(_records(audit, names)),
-        cases=_cases(audit, names, fail_on),
+        records=Later(lambda: list(_records(audit, names))),
+        cases=Later(lambda: list(_cases(audit, names, fail_on))),
         properties={"fail-on": fail_on},
         document=audit,
     )
 
 
-def _names(run: MeasuredRun) -> dict[str, str]:
-    """Return the name of each cell and each group of a profile by its key."""
-    by_key = {result.key: result.cell for result in run.profile.cells}
-    groups = [group for group in run.profile.groups if all(key in by_key for key in group.cells)]
-    heads = titles([[by_key[key] for key in group.cells] for group in groups]) if groups else []
-    of_groups = {group.key: " · ".join(title) for group, title in zip(groups, heads, strict=True)}
-    return of_groups | cell_names(list(by_key.values()))
-
-
 def _name(finding: Finding, names: Names) -> str:
     """Return the name of the GPU, cell or group that has it; empty: the profile as a whole has it."""
-    known = names.get((finding.profile, finding.cell_key)) or names.get((finding.profile, finding.group))
-    return one_line(str(finding.values.get("board") or known or finding.group))
+    known = names(finding.profile)
+    name = finding.values.get("board") or known.get(finding.cell_key) or known.get(finding.group)
+    return one_line(str(name or finding.group))
 
 
-def _subjects(findings: Sequence[Finding]) -> dict[tuple[str, ...], Finding]:
-    """Return the first finding about each cell, group, GPU and run."""
-    subjects: dict[tuple[str, ...], Finding] = {}
-    for finding in findings:
-        subjects.setdefault((finding.profile, finding.cell_key or finding.group, finding.about), finding)
-    return subjects
+def _hyphened(rule: str) -> str:
+    return rule.replace("_", "-")
+
+
+def _noun(finding: Finding) -> str:
+    return "cell" if finding.cell_key else "group" if finding.group else "GPU" if finding.about else "run"
 
 
 def _counts(lines: Collection[Sequence[Finding]]) -> str:
@@ -111,26 +115,20 @@ def _counts(lines: Collection[Sequence[Finding]]) -> str:
     return ", ".join(parts) or "no finding"
 
 
-def _noun(finding: Finding) -> str:
-    return "cell" if finding.cell_key else "group" if finding.group else "GPU" if finding.about else "run"
-
-
-def _table(label: str, lines: Sequence[Sequence[Finding]], names: Names, cells: int) -> Table:
-    rows = []
-    for alike in lines:
-        worst, subjects = alike[0], list(_subjects(alike).values())
-        words = evidence(worst, _name(worst, names))
-        if len(subjects) > 1:
-            noun = _noun(worst)
-            count = f"{len(subjects)} of {counted(cells, noun)}" if noun == "cell" else counted(len(subjects), noun)
-            listed = several([_name(finding, names) for finding in subjects])
-            words += f" {count} are affected, worst first: {listed}."
-        style, tried = STYLES[worst.severity], remedy(worst)
-        rows.append([Cell(worst.severity, style), Cell(worst.rule.replace("_", "-")), Cell(words)])
-        if tried is not None:
-            rows.append([Cell(""), Cell(""), Cell(f"{tried}.", "dim")])
-    columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
-    return Table(one_line(label), columns, rows)
+def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[Cell]]:
+    """Return the line of some findings that say the same, the worst first, and what to try."""
+    worst = alike[0]
+    words, tried = evidence(worst, _name(worst, names)), remedy(worst)
+    subjects: dict[tuple[str, str], Finding] = {}  # the first finding about each cell or group, and GPU
+    for finding in alike:
+        subjects.setdefault((finding.cell_key or finding.group, finding.about), finding)
+    if len(subjects) > 1:
+        noun = _noun(worst)
+        count = f"{len(subjects)} of {counted(cells, noun)}" if noun == "cell" else counted(len(subjects), noun)
+        listed = several([_name(finding, names) for finding in subjects.values()])
+        words += f" {count} are affected, worst first: {listed}."
+    rows = [[Cell(worst.severity, STYLES[worst.severity]), Cell(_hyphened(worst.rule)), Cell(words)]]
+    return rows if tried is None else [*rows, [Cell(""), Cell(""), Cell(f"{tried}.", "dim")]]
 
 
 def _closing(audit: Audit) -> list[str]:
@@ -149,7 +147,10 @@ def _closing(audit: Audit) -> list[str]:
     )
     parts = []
     for why, rules in reasons[:REASONS_MAX]:
-        listed = [_lacking(rule, lacks) for rule, lacks in rules.items()]
+        listed = []
+        for rule, lacks in rules.items():
+            count, cells = sum(lack.cells for lack in lacks), sum(lack.of_cells for lack in lacks)
+            listed.append(f"{_hyphened(rule)}{'' if count == cells else f' in {count} of {cells} cells'}")
         more = f" and {len(listed) - NAMES_MAX} more" if len(listed) > NAMES_MAX + 1 else ""
         parts.append(f"{', '.join(listed[:NAMES_MAX] if more else listed)}{more} ({why})")
     if rest := {rule for _, rules in reasons[REASONS_MAX:] for rule in rules}:
@@ -160,17 +161,12 @@ def _closing(audit: Audit) -> list[str]:
     return [*lines, f"{RULES} explains each rule."] if audit.findings else lines
 
 
-def _lacking(rule: str, lacks: Sequence[NotChecked]) -> str:
-    missing, cells = sum(lack.cells for lack in lacks), sum(lack.of_cells for lack in lacks)
-    return f"{rule.replace('_', '-')}{'' if missing == cells else f' in {missing} of {cells} cells'}"
-
-
 def _hint(audit: Audit, fail_on: Severity, command: str) -> str:
     """Return the command that leaves out each rule for which the audit exits with 5; none where it leaves no rule."""
     severities = at_least(fail_on)
     failing = {finding.rule for finding in audit.findings if finding.severity in severities}
     lacking = [missing.rule for missing in audit.not_checked if missing.severity in severities]
-    left_out = dict.fromkeys(rule.replace("_", "-") for rule in lacking if rule not in failing)
+    left_out = dict.fromkeys(_hyphened(rule) for rule in lacking if rule not in failing)
     if not left_out or len(left_out) == len(audit.rules):
         return ""
     return f"leave out what cannot be checked: {command} --without {','.join(left_out)}"
@@ -179,32 +175,32 @@ def _hint(audit: Audit, fail_on: Severity, command: str) -> str:
 def _records(audit: Audit, names: Names) -> Iterator[dict[str, object]]:
     """Yield a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
     for finding in audit.findings:
-        about = {"profile": finding.profile, "rule": finding.rule.replace("_", "-"), "severity": finding.severity}
+        about = {"profile": finding.profile, "rule": _hyphened(finding.rule), "severity": finding.severity}
         yield {"outcome": "finding", **about, "subject": _name(finding, names), "rank": finding.rank, "cells": 1}
     for lack in audit.not_checked:
-        about = {"profile": lack.profile, "rule": lack.rule.replace("_", "-"), "could_be": lack.severity}
+        about = {"profile": lack.profile, "rule": _hyphened(lack.rule), "could_be": lack.severity}
         yield {"outcome": "not_checked", **about, "subject": sentence(lack.reason), "cells": lack.cells}
     for rule in audit.rules:
         if rule.outcome in ("nothing_found", "not_applicable"):
-            yield {"outcome": rule.outcome, "rule": rule.rule.replace("_", "-"), "cells": 0}
+            yield {"outcome": rule.outcome, "rule": _hyphened(rule.rule), "cells": 0}
     for profile in audit.profiles:
         if profile.error:
             yield {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
 
 
-def _cases(audit: Audit, names: Names, fail_on: Severity) -> list[Case]:
-    """Return a case a rule: failed by its worst finding, skipped where it could not check."""
-    cases = []
+def _cases(audit: Audit, names: Names, fail_on: Severity) -> Iterator[Case]:
+    """Yield a case a rule: failed by its worst finding, skipped where it could not check; and one a file."""
     for rule in audit.rules:
         findings = [finding for finding in audit.findings if finding.rule == rule.rule]
         words = " ".join(evidence(finding, _name(finding, names)) for finding in findings)
         missing = [lack for lack in audit.not_checked if lack.rule == rule.rule]
-        case = Case(rule.rule.replace("_", "-"), "kit audit", output=words)
+        case = Case(_hyphened(rule.rule), "kit audit", output=words)
         if any(finding.severity in at_least(fail_on) for finding in findings):
             case = case._replace(outcome="failed", words=words, kind=findings[0].severity, output="")
         elif missing:
             case = case._replace(outcome="skipped", words=f"could not check: {sentence(missing[0].reason)}")
         if rule.outcome != "not_applicable":
-            cases.append(case)
-    unread = [profile for profile in audit.profiles if profile.error]
-    return cases + [Case(each.label, "kit audit", "error", each.error, "not readable") for each in unread]
+            yield case
+    for profile in audit.profiles:
+        if profile.error:
+            yield Case(profile.label, "kit audit", "error", profile.error, "not readable")
