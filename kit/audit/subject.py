@@ -9,8 +9,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from msgspec.structs import replace
-
 from kit.compare.blocks import Counted, counted
 from kit.compare.clean_cycles import CpuLoss, cpu_loss
 from kit.compare.sample import Run, Sample, read_run
@@ -153,11 +151,6 @@ class MeasuredRun:
     def threads(self) -> list[Threads]:
         """The threads of each launch that recorded them."""
         return [launch.threads for launch in self.launches if launch.threads is not None]
-
-    def without_launches(self) -> MeasuredRun:
-        """Return what rules on several runs and reports take: as small as a thousand of them need to be."""
-        cells = [replace(result, launches=[]) for result in self.profile.cells]
-        return MeasuredRun(self.label, replace(self.profile, cells=cells, sensors=[]))
 
     def cpu_sets(self, name: str) -> list[list[int]]:
         """Return the CPUs of each core or NUMA node of the machine: ``cpu.core``, ``cpu.node``."""

@@ -14,7 +14,7 @@ from kit.compare.blocks import BlockId, block_times_ns
 from kit.compare.clean_cycles import cpu_loss
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.stats.shape import GAP_LEAST_PLAIN, levels, modes_by_cause, quantile
+from kit.stats.shape import GAP_LEAST_PLAIN, GAP_LEAST_RELATIVE, levels, modes_by_cause, quantile
 from kit.stats.shape import two_modes as modes_by_level
 
 # Page faults per millisecond of the cell's CPU time. Measured where another allocator helped by a fifth to a half:
@@ -75,6 +75,8 @@ def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: 
     """Return the two modes of a cell, given ln of the step time of each block, and of the others' beside it."""
     own_logs = [*logs.values()]
     relative = [log - others for log, others in zip(own_logs, beside, strict=True)] if beside else own_logs
+    if max(relative) - min(relative) < GAP_LEAST_RELATIVE:  # no two levels of these lie far enough apart
+        return None
     faults, cpu_ms = _faults_and_cpu(launches, logs)
     modes = None
     # A cause that is there or not tells the modes better than times, which noise and drift blur.
