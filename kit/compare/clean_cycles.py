@@ -211,23 +211,23 @@ def count_results(results: Sequence[CellResult], planned: int) -> tuple[list[Cel
             if launch.gave_number:
                 measured.setdefault((launch.group, launch.round), []).append((result.cell, launch))
     rounds: dict[str, dict[int, RoundCycles]] = {}
-    clean: dict[int, list[bool]] = {}  # id of a launch -> which of its blocks are in clean cycles
+    # By id of a launch: which of its blocks are in clean cycles; None: its round does not count.
+    clean: dict[int, list[bool] | None] = {}
     for (group, number), members in measured.items():
-        rounds.setdefault(group, {})[number], flags = cycles_of(members, planned)
-        clean |= {id(launch): flag for (_, launch), flag in zip(members, flags, strict=True)}
+        cycles, flags = cycles_of(members, planned)
+        rounds.setdefault(group, {})[number] = cycles
+        clean |= {id(launch): flag if cycles.counts else None for (_, launch), flag in zip(members, flags, strict=True)}
     disturbed, cells = _disturbed(rounds), []
     for result in results:
         in_question = [launch for launch in result.launches if id(launch) in clean and launch.group not in disturbed]
-        counting = [launch for launch in in_question if rounds[launch.group][launch.round].counts]
-        changed = {
-            id(launch): replace(launch, blocks=launch.blocks.chosen(clean[id(launch)]))
-            for launch in counting
-            if not all(clean[id(launch)])
-        }
-        if len(counting) < len(in_question):
-            left_out = {id(launch): launch for launch in in_question} | {id(launch): None for launch in counting}
-            has_energy = any(map(_has_joules, counting))
-            changed |= {key: _without_blocks(launch, has_energy) for key, launch in left_out.items() if launch}
+        has_energy = any(_has_joules(launch) for launch in in_question if clean[id(launch)] is not None)
+        changed = {}
+        for launch in in_question:
+            keep = clean[id(launch)]
+            if keep is None:
+                changed[id(launch)] = _without_blocks(launch, has_energy)
+            elif not all(keep):
+                changed[id(launch)] = replace(launch, blocks=launch.blocks.chosen(keep))
         if changed or any(launch.group in disturbed for launch in result.launches):
             # Percentiles without a median beside them are of all cycles: what they are of those that count is unknown.
             unknown = {"p95_ns": None, "p99_ns": None} if result.p50_ns is None else {}

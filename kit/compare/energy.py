@@ -30,11 +30,6 @@ class LaunchEnergy(NamedTuple):
         """A sensor's window is a little shorter than the block: its mean power is taken for the whole."""
         return self.power_w * self.block_ns / 1e9
 
-    @property
-    def per_sample_j(self) -> float:
-        """Joules a sample, idle included."""
-        return self.joules_j / self.samples
-
 
 def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
     """Return the entries that together are the cell's device, with their joules or why there are none.

@@ -127,8 +127,9 @@ def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Mapping[obj
     having = Counter(key for of_node in nodes for key in dict.fromkeys(key for node in of_node for key in node.rounds))
     shared = [key for key, count in having.items() if count > 1]
     levels = _run_levels(nodes, shared)
-    estimates = judge_fleet([of_node for of_node in levels if of_node], comparisons)
-    verdicts = iter(zip(estimates, said_again([of_node for of_node in levels if of_node], estimates), strict=True))
+    with_level = [of_node for of_node in levels if of_node]
+    estimates = judge_fleet(with_level, comparisons)
+    verdicts = iter(zip(estimates, said_again(with_level, estimates), strict=True))
     for of_node, of_levels in zip(nodes, levels, strict=True):
         given, label = of_node[0].run.given_label, of_node[0].run.label
         versus, again = next(verdicts) if of_levels else (Estimate(), None)
@@ -197,15 +198,15 @@ def _differing(node: Run, others: Sequence[Run]) -> list[Mismatch]:
             continue
         values = [run.facts.get(name) for run in others]
         readings = [reading for reading in values if isinstance(reading, int | float)]
-        # The usual value is the median of readings, or else the value of most nodes; there may be none.
-        usual: Value | None = None
-        usual, holders = Counter(values).most_common(1)[0] if values else (None, 0)
+        # The usual value is the median of readings, or else the value of most nodes.
+        ((usual, holders),) = Counter(values).most_common(1)
         if fact.negligible and 2 * len(readings) > len(values):
             usual, holders = median(readings), len(readings)
-        is_near = (
-            isinstance(value, int | float) and isinstance(usual, int | float) and abs(value - usual) <= fact.negligible
-        )
-        if 2 * holders > len(values) and value != usual and not is_near:
+        if isinstance(value, int | float) and isinstance(usual, int | float):
+            is_near = abs(value - usual) <= fact.negligible
+        else:
+            is_near = value == usual
+        if 2 * holders > len(values) and not is_near:
             pair: list[tuple[Value | None, list[str]]] = [(usual, ["others"]), (value, [node.label])]
             differs.append(Mismatch(kind=kind_of(name)[0], name=name, grade=fact.grade, values=pair))
     return differs

@@ -268,7 +268,7 @@ def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
 
 def _joules(sample: Sample, launch: Launch) -> float | None:
     energy = launch_energy(sample.cell, launch)
-    return None if energy is None else energy.per_sample_j
+    return None if energy is None else energy.joules_j / energy.samples
 
 
 def _tier(sample: Sample, launch: Launch) -> str | None:
