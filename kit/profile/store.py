@@ -138,8 +138,8 @@ def read_profile(path: Path) -> Profile:
             raise
         _check_schema(path, profile.schema, profile.kit.version)
         # A file as it was written is canonical: without its digest it is what was hashed. Others are hashed anew.
-        rest = data.removesuffix(b"\n").replace(b'"digest":"%b",' % profile.digest.encode(), b"", 1)
-        is_intact = hashlib.sha256(rest).hexdigest() == profile.digest
+        before, _, after = data.removesuffix(b"\n").rpartition(b'"digest":"%b",' % profile.digest.encode())
+        is_intact = hashlib.sha256(before + after).hexdigest() == profile.digest
         is_intact = is_intact or profile_digest(msgspec.json.decode(data)) == profile.digest
     except msgspec.ValidationError as error:
         raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
