@@ -32,7 +32,7 @@ from kit.compare.contrast import Metric, trends
 from kit.compare.family import Family
 from kit.compare.metrics import METRICS, judged_name, run_level, value
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
-from kit.compare.notes import by_notes, deduplicated, notes_between, notes_within
+from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within
 from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Row
 from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
@@ -50,8 +50,6 @@ OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
     *("launches", "is_disturbed", "contention_pct", "sustained_differs"),
 )
-# Notes on the cycles of a run, which count or not.
-LEFT_OUT = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
 OF_CELLS, OF_SIDES = Axes([GROUP], [CELL]), Axes([GROUP], [CELL], [SIDE])
 # A title begins with these.
 HEAD = ("workload", "task")
@@ -354,7 +352,7 @@ def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows])
     """Return what has to be said beside the tables."""
     first = everyone[0]
     if layout.axes is OF_CELLS:
-        left_out = [note for note in first.notes if note.what.code in LEFT_OUT]
+        left_out = [note for note in first.notes if note.what.code in ON_CYCLES]
         return [*notes_within(first.label, first.counted.profile, groups, first.by), *left_out]
     notes, named = by_notes(first.by), [*layout.axes.columns, *layout.axes.rows]
     apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)

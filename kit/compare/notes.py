@@ -22,7 +22,7 @@ from kit.workloads.operations import is_operation
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
-SUMMED = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
+ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
 # Every machine has it, and it is used by whatever else is.
 HOST = "cpu"
 # "sha256:" and what tells images apart, as `docker images` shows it.
@@ -212,26 +212,24 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     Where all cycles count, return how many would not.
     """
 
-    if counted.rule == RULE_OF_ALL_CYCLES:
-        seen = [cycles for group in count_cycles(counted.profile).rounds.values() for cycles in group.values()]
-        ran, clean = sum(cycles.ran for cycles in seen), sum(cycles.clean for cycles in seen if cycles.counts)
-        values: dict[str, Value] = {"disturbed": ran - clean, "cycles": ran, "profile": label}
-        return [note("disturbed_cycles_count", **values)] if clean < ran else []
-    groups, disturbed, notes = counted.rounds, counted.disturbed, []
-    lacked = {group for group in disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
+    is_all = counted.rule == RULE_OF_ALL_CYCLES
+    groups = count_cycles(counted.profile).rounds if is_all else counted.rounds
+    lacked = {group for group in counted.disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
     kinds = {
-        "cycles_left_out": groups.keys() - disturbed,
+        "disturbed_cycles_count" if is_all else "cycles_left_out": groups.keys() - counted.disturbed,
         "no_clean_round": lacked,
-        "no_round_alone": disturbed - lacked,
+        "no_round_alone": counted.disturbed - lacked,
     }
+    notes = []
     for code, named in kinds.items():
-        is_of_rounds = code == "cycles_left_out"
+        of_rounds = code in ("disturbed_cycles_count", "cycles_left_out")
         seen = [cycles for group in named for cycles in groups[group].values()]
         ran = sum(cycles.ran for cycles in seen)
-        left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not is_of_rounds)
-        if left_out if is_of_rounds else named:
-            of_groups = {} if is_of_rounds else {"groups": len(named), "of_groups": len(groups)}
-            notes.append(note(code, left_out=left_out, cycles=ran, **of_groups, profile=label))
+        left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not of_rounds)
+        if left_out if of_rounds else named:
+            values = {"disturbed" if is_all else "left_out": left_out, "cycles": ran}
+            values |= {} if of_rounds else {"groups": len(named), "of_groups": len(groups)}
+            notes.append(note(code, **values, profile=label))
     return notes
 
 
@@ -280,7 +278,7 @@ def deduplicated(notes: Sequence[Note]) -> list[Note]:
     kept: dict[str, list[Note]] = {}
     for new in notes:
         alike = kept.setdefault(new.what.code, [])
-        if new.what.code in SUMMED and alike:
+        if new.what.code in ON_CYCLES and alike:
             pairs = {name: (value, new.what.values[name]) for name, value in alike[0].what.values.items()}
             sums = {
                 name: a + b if isinstance(a, int) and isinstance(b, int) else f"{a}, {b}"
