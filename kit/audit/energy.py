@@ -57,9 +57,9 @@ def _blocks(cell: MeasuredCell) -> list[_Block]:
     return cell.sample.once((cell.group, _blocks), read)
 
 
-def _figures(cell: MeasuredCell) -> list[_Block]:
-    """Return the blocks that the cell's joules are made of; where there are none, nobody claims joules."""
-    blocks = [block for block in _blocks(cell) if block.is_figure and block.power_w > 0]
+def _figures(*cells: MeasuredCell) -> list[_Block]:
+    """Return the blocks that the joules of cells are made of; where there are none, nobody claims joules."""
+    blocks = [block for cell in cells for block in _blocks(cell) if block.is_figure and block.power_w > 0]
     if not blocks:
         raise NotApplicableError
     return blocks
@@ -84,10 +84,9 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     entries = (energy for launch in cell.launches.values() for energy in launch.energy)
     if (why := next((energy.reason for energy in entries if energy.reason is not None), None)) is not None:
         raise NotMeasuredError(why)
-    reports = cell.run.profile.sensors
+    reports = [report for report in cell.run.profile.sensors if report.quantity in ("energy", "power")]
     source = DEVICES[cell.cell.device].energy_source if cell.cell.device in DEVICES else None
-    measuring = [report.name for report in reports if report.quantity in ("energy", "power")]
-    sensors = [name for name in measuring if name.partition(".")[0] == source]
+    sensors = [report.name for report in reports if report.name.partition(".")[0] == source]
     if not sensors or _whole_of(cell, (report.name for report in reports if report.status != "unavailable")):
         raise NotMeasuredError(reason("no_energy_asked_for"))
     raise cell.unread(*sensors)
@@ -97,12 +96,11 @@ def no_joules(cell: MeasuredCell) -> Found | None:
 @says("{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.")
 def few_updates(cell: MeasuredCell) -> Found | None:
     """Find joules that rest on too few fresh values of their sensor."""
-    figures = [block.energy for block in _figures(cell)]
     periods_ns = {sensor.name: sensor.update_period_ns for sensor in cell.run.profile.sensors}
     counts = [
         # A sensor that says its period had more fresh values than were read.
         (max(energy.updates, (energy.window_ns or 0) // (periods_ns.get(energy.sensor) or math.inf)), energy.sensor)
-        for energy in figures
+        for energy, *_ in _figures(cell)
         if energy.updates is not None
     ]
     if not counts:
@@ -227,8 +225,9 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
 )
 def device_still_warming(cell: MeasuredCell) -> Found | None:
     """Find cells whose device still changed its temperature while energy was measured."""
-    entries = (block.energy for block in _figures(cell))
-    slopes = [(slope, energy.block_ns / 1e9) for energy in entries if (slope := energy.warming_c_per_s) is not None]
+    slopes = [
+        (slope, energy.block_ns / 1e9) for energy, *_ in _figures(cell) if (slope := energy.warming_c_per_s) is not None
+    ]
     if not slopes:
         raise not_recorded("warming_c_per_s")
     slope, block_s = max(slopes, key=lambda pair: abs(pair[0]))
@@ -267,8 +266,5 @@ def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
 @says("{who}: some joules were measured and others modelled ({tiers}).")
 def modelled_beside_measured(group: Sequence[MeasuredCell]) -> Found | None:
     """Find groups in which some joules were measured and others modelled."""
-    blocks = (block for cell in group for block in _blocks(cell) if block.is_figure and block.power_w > 0)
-    tiers = sorted({str(block.energy.tier).replace("_", " ") for block in blocks if block.energy.tier is not None})
-    if not tiers:
-        raise NotApplicableError
+    tiers = sorted({block.energy.tier.replace("_", " ") for block in _figures(*group) if block.energy.tier})
     return Found({"tiers": ", ".join(tiers)}) if "modelled" in tiers and len(tiers) > 1 else None
