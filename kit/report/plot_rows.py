@@ -218,7 +218,13 @@ def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: 
         if count(lines) > LINES_MAX:
             panels.append(axis)
             lines.remove(axis)
-    rows.sort(key=lambda row: [list(TASKS).index(row["task"]), *(str(row["cell"].value(axis)) for axis in panels[1:])])
+
+    def order(row: Row) -> list[Any]:
+        """Sort panels by task, then numbers by size and names by letters; cells without a value come first."""
+        values = [row["cell"].value(axis) for axis in panels[1:]]
+        return [list(TASKS).index(row["task"]), *((value is not None, value or 0) for value in values)]
+
+    rows.sort(key=order)
     for row in rows:
         row["panel"] = " · ".join(_words(row["cell"], panels, request))
         row["line"] = (*_words(row["cell"], lines, request), *filter(None, [row["label"]]))

@@ -112,6 +112,8 @@ def test_other_axes_are_lines_and_where_these_are_many_panels():
     panels = points("units", layered(("torch", "jax", "tensorflow")))
     assert {panel for panel, _ in panels} == {f"training · layers {layers}" for layers in (1, 2, 3)}
     assert {line for _, line in panels} == set(TITLES.values())
+    of_units = [panel for panel, _ in points("layers", layered(("torch", "jax", "tensorflow")))]
+    assert list(dict.fromkeys(of_units)) == [f"training · units {units}" for units in (32, 64, 128, 256)]
 
 
 def test_devices_scale_strongly_in_one_panel_and_weakly_in_another():
