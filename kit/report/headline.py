@@ -45,7 +45,9 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
         short = sides_of(comparison)[1] if comparison.kind == "runs" else {}
         names = [f"{short[head.label]}  {head.label}" if head.label in short else head.label for head in heads]
         ran = [" · ".join([head.suite, *_ran(head), f"kit {head.kit}"]) for head in heads[:SIZES_MAX]]
-        return [f"{one_line(f'{name}: {words}')}{rule}" for name, words in zip(names, ran, strict=False)]
+        lines = [f"{one_line(f'{name}: {words}')}{rule}" for name, words in zip(names, ran, strict=False)]
+        more = len(heads) - len(lines)
+        return [*lines, f"and {more} more"] if more else lines
     axes = {axis: list(dict.fromkeys(value for head in heads for value in head.axes[axis])) for axis in heads[0].axes}
     are_programs = axes["precision"] == [OWN]
     are_operations = not are_programs and {*axes["workload"]} <= OPERATIONS.keys()
