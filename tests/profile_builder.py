@@ -407,7 +407,7 @@ def write(path: Path, built: Profile) -> Path:
 
 def shown(row):
     """The metrics of a row as attributes, as JSON has them."""
-    from kit.report.comparison_records import numbers
+    from kit.report.records_and_cases import numbers
 
     return SimpleNamespace(**numbers(row))
 

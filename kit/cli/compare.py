@@ -28,8 +28,8 @@ from kit.errors import KitError
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
     from kit.compare.axes import Axes
+    from kit.compare.comparison import Comparison
     from kit.compare.meter import Meter
-    from kit.compare.rows import Comparison
     from kit.compare.sample import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
@@ -189,7 +189,7 @@ def profile_comparison(path: Path) -> Report:
 def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
     from kit.profile.store import read_profile
-    from kit.report.suite import suite_report
+    from kit.report.suite_table import suite_report
     from kit.suites.options import apply_options
     from kit.suites.plan import is_whole
     from kit.suites.suite import load_suite, published_file, suites_with_a_table
@@ -237,7 +237,7 @@ class PublishedError(KitError):
 
 def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     from kit.profile.store import read_profile
-    from kit.report.suite import suite_report
+    from kit.report.suite_table import suite_report
     from kit.suites.suite import load_suite
 
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
@@ -327,7 +327,7 @@ def _read_run(
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
-    from kit.compare.conclusions import limit_slow_downs
+    from kit.compare.fail_if_slower import limit_slow_downs
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]

@@ -350,8 +350,8 @@ def _print_table(running: Run) -> None:
     """
     from kit.cli.compare import run_comparison, run_table
     from kit.compare.naming import cell_names
-    from kit.report.answer import ab_answers
     from kit.report.sentences import sentence
+    from kit.report.verdict_words import ab_answers
 
     names = cell_names(running.plan.cells)
     for launch in running.failed:

@@ -76,7 +76,7 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     import msgspec
 
     from kit.profile.store import write_atomically
-    from kit.report.hardware import hardware_report
+    from kit.report.selftest import hardware_report
     from kit.runner.hardware.first_hour import FirstHour, first_hour
     from kit.runner.hardware.trial import Bench
     from kit.runner.interrupt import StopFlag

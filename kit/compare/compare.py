@@ -27,15 +27,17 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
+from kit.compare.comparison import Comparison, GroupRows, Mismatch, Missing, Note, Row
 from kit.compare.conclusions import best_of_platforms, broken_even, leaders_of, recommended, scaling_of
-from kit.compare.contrast import Metric, trends
 from kit.compare.family import Family
+from kit.compare.metric import Metric
 from kit.compare.metrics import METRICS, judged_name, run_level, value
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within
-from kit.compare.rows import Comparison, GroupRows, Mismatch, Missing, Note, Row
+from kit.compare.paired_ratios import trends
+from kit.compare.run_order import orders_of
 from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
-from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
+from kit.compare.sides import Side, each_once, sides_beside, why_missing
 from kit.errors import KitError
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile

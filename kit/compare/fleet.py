@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
+from kit.compare.comparison import Mismatch
 from kit.compare.metrics import METRICS, round_levels
-from kit.compare.rows import Mismatch
 from kit.compare.sample import Run, read_run
 from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value

@@ -24,8 +24,9 @@ from kit.compare.blocks import (
 )
 from kit.compare.ceilings import Reach, reach_of
 from kit.compare.clean_cycles import DEVICE_OTHERS
-from kit.compare.contrast import Metric, adjusted, figure_values
-from kit.compare.energy import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
+from kit.compare.joules import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
+from kit.compare.metric import Metric
+from kit.compare.paired_ratios import adjusted, figure_values
 from kit.compare.sample import Sample
 from kit.errors import KitError
 from kit.profile.cell import Task

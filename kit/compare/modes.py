@@ -14,8 +14,8 @@ from kit.compare.blocks import BlockId, block_times_ns
 from kit.compare.clean_cycles import cpu_loss
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
-from kit.stats.shape import GAP_LEAST_PLAIN, GAP_LEAST_RELATIVE, levels, modes_by_cause, quantile
-from kit.stats.shape import two_modes as modes_by_level
+from kit.stats.modes_and_trends import GAP_LEAST_PLAIN, GAP_LEAST_RELATIVE, levels, modes_by_cause, quantile
+from kit.stats.modes_and_trends import two_modes as modes_by_level
 
 # Page faults per millisecond of the cell's CPU time. Measured where another allocator helped by a fifth to a half:
 # 90 to 190; where none helped any more: 40. At 50, a fault that costs 1.4 to 1.9 µs takes 7 to 10 % of the time.

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from kit.compare.clean_cycles import CountedCycles, count_cycles
-from kit.compare.energy import launch_entries
+from kit.compare.comparison import GroupRows, Headline, Note, Row, UsedDevice
+from kit.compare.joules import launch_entries
 from kit.compare.parity import agreements
-from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
 from kit.profile.identity import Identity

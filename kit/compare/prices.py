@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kit.compare.comparison import Comparison, Note, Row
 from kit.compare.metrics import value
-from kit.compare.rows import Comparison, Note, Row
 from kit.errors import KitError
 from kit.profile.reason import reason
 

@@ -1,7 +1,7 @@
 """Samples: a cell in a run, with what its launches gave, and the groups of a run whose parts are put together.
 
 profile ─read_run─► Run ─► CellGroup ─► Sample          `kit.compare.metrics` reads values of it,
-                                                        `kit.compare.contrast` compares two,
+                                                        `kit.compare.paired_ratios` compares two,
                                                         `kit.audit` asks rules about it
 
 What a run does not need to compute, it does not: its parts are computed when they are first asked for.
@@ -22,10 +22,10 @@ import msgspec
 from kit.compare.ceilings import Ceiling, ceilings_of
 from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
 from kit.compare.comparability import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.comparison import Headline, Note
 from kit.compare.modes import Modes, group_modes
 from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
-from kit.compare.rows import Headline, Note
 from kit.printable import printable_line
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from kit.compare.comparison import Row
 from kit.compare.metrics import METRICS, phases_ns
-from kit.compare.rows import Row
-from kit.report.answer import with_words
 from kit.report.plain import NONE
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.report.sentences import name_of
 from kit.report.table import Cell, Column
+from kit.report.verdict_words import with_words
 from kit.workloads.operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from kit.compare.comparison import GroupRows
 from kit.compare.metrics import score_margin
-from kit.compare.rows import GroupRows
-from kit.report.answer import PERCENT_BELOW, times
 from kit.report.columns import LETTERS
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number, several
+from kit.report.verdict_words import PERCENT_BELOW, times
 
 
 def group_sentences(group: GroupRows, titles: Mapping[str, str], *, wide: bool = False) -> list[str]:

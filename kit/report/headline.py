@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
-from kit.compare.rows import Comparison, Headline
+from kit.compare.comparison import Comparison, Headline
 from kit.profile.cell import OWN
 from kit.report.plain import one_line
 from kit.report.quantity import counted, moment, several

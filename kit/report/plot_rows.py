@@ -17,20 +17,20 @@ from typing import Any, Literal, NamedTuple
 from kit.compare.axes import Axes
 from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
 from kit.compare.compare import OF_CELLS, compare, compare_within
-from kit.compare.contrast import cycle_log_ratios, log_ratios
+from kit.compare.comparison import Comparison
 from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
-from kit.compare.rows import Comparison
+from kit.compare.paired_ratios import cycle_log_ratios, log_ratios
 from kit.compare.sample import read_run
 from kit.compare.sides import are_platforms
 from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
-from kit.report.answer import answer
-from kit.report.comparison_records import records
 from kit.report.plain import one_line
 from kit.report.quantity import rate
+from kit.report.records_and_cases import records
+from kit.report.verdict_words import answer
 from kit.workloads.operations import MATMUL, is_operation
 
 Row = dict[str, Any]

@@ -15,9 +15,10 @@ from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
+from kit.report.formats.csv import no_formula
 from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.notes import note_line
-from kit.report.plain import NONE, one_line, spreadsheet
+from kit.report.plain import NONE, one_line
 from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
 from kit.report.table import Report, Table, plain_table, words_table
@@ -64,7 +65,7 @@ def write_steps_csv(profile: Profile, steps: Mapping[str, Steps], stream: IO[str
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(("cell", "round", "cycle", "kind", "step_ns"))
     for launch, raw in _with_steps(profile, steps):
-        head = spreadsheet(launch.cell_key), launch.round + 1
+        head = no_formula(launch.cell_key), launch.round + 1
         for cycle, kind, part in labeled_steps(launch, raw):
             number = "" if cycle is None else cycle + 1
             writer.writerows((*head, number, kind, step_ns) for step_ns in part.tolist())

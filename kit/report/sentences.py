@@ -379,7 +379,7 @@ OF_COLUMNS: dict[str, Templates] = {
     "all_reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
     "sample_ns": {"per_sample": "step ÷ batch; verdicts compare it"},
 }
-# These explain a letter behind a value, by the metric that is true then (`kit.compare.contrast.Metric.mark`).
+# These explain a letter behind a value, by the metric that is true then (`kit.compare.metric.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
         "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "

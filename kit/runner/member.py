@@ -33,7 +33,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.processes.process import SIGNAL_LIMIT_S, MemberRequest, Process
 from kit.sensors.samples import Samples
 from kit.stats.energy import Window
-from kit.stats.shape import percentile_ns
+from kit.stats.modes_and_trends import percentile_ns
 from kit.suites.plan import MemberPlan
 from kit.worker.messages import Answer, Command, Do, Done, Entered, Failed, Finish
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from kit.compare.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
-from kit.compare.contrast import log_ratios, series
 from kit.compare.metrics import METRICS
+from kit.compare.paired_ratios import log_ratios, series
 from kit.compare.sample import group_samples
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch

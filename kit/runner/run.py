@@ -34,7 +34,7 @@ from kit.runner.processes import start_process
 from kit.runner.processes.process import MemberRequest, Process
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
-from kit.stats.shape import percentile_ns
+from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.data.choice import resolve_data
 
 if TYPE_CHECKING:

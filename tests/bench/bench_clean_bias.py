@@ -40,7 +40,8 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS
 from kit.runner.round import REPEATS_MOST
-from kit.stats.estimate import judge, over
+from kit.stats.estimate import over
+from kit.stats.multiple_tests import judge
 
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED

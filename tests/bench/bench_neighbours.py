@@ -45,12 +45,13 @@ from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.contrast import log_ratios
 from kit.compare.family import Family
 from kit.compare.metrics import METRICS
+from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import read_run as run_of
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over, over_rounds
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, over, over_rounds
+from kit.stats.multiple_tests import judge
 
 STEP = METRICS["step_ns"]
 

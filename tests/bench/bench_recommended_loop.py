@@ -26,8 +26,8 @@ from typing import NamedTuple
 import msgspec
 from measuring import Interval, case_parser, chosen_cells, name_of, printed, run_rounds
 
-from kit.compare.contrast import log_ratios
 from kit.compare.metrics import METRICS
+from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile

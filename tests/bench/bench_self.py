@@ -27,12 +27,13 @@ from measuring import Interval, case_parser, chosen_cells, launches_of, name_of,
 from msgspec.structs import replace
 from scipy import stats
 
-from kit.compare.contrast import log_ratios
 from kit.compare.metrics import METRICS
+from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
 from kit.profile.store import launch_id, read_profile, read_steps
-from kit.stats.estimate import RULE, judge, over, over_rounds
+from kit.stats.estimate import RULE, over, over_rounds
+from kit.stats.multiple_tests import judge
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)

@@ -38,8 +38,8 @@ from measuring import Interval, name_of, printed
 from neighbours import TURNS, Children, measure, wall_path
 
 from kit.compare.clean_cycles import count_cycles
-from kit.compare.contrast import log_ratios
 from kit.compare.metrics import METRICS, value
+from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import read_run
 from kit.profile.store import read_profile
 from kit.runner.cpus import usable_cpus

@@ -18,7 +18,7 @@ from kit.compare.sample import read_run
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
-from kit.stats.shape import percentile_ns
+from kit.stats.modes_and_trends import percentile_ns
 
 MS, BESIDE = b.MS, partial(b.beside_others, 0.5)
 THREADS = partial(Threads, requested=2, reported=None, reason=None, cpus=[0, 1])

@@ -3,7 +3,7 @@
 import profile_builder as b
 import pytest
 
-from kit.compare.energy import device_entries, device_power_w
+from kit.compare.joules import device_entries, device_power_w
 from kit.profile.sensor import Energy
 
 SECOND = 1_000_000_000

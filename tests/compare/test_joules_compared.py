@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kit.compare.compare import compare_within
-from kit.compare.energy import launch_energy
+from kit.compare.joules import launch_energy
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport

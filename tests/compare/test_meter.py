@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from refusals import refused
 
 from kit.cli.app import app
-from kit.compare.energy import launch_energy
+from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)

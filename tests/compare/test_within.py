@@ -5,7 +5,8 @@ import pytest
 
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
-from kit.compare.conclusions import leaders_of, limit_slow_downs
+from kit.compare.conclusions import leaders_of
+from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.metrics import METRICS
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART

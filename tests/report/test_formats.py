@@ -24,7 +24,7 @@ from kit.report.audit import evidence, remedy
 from kit.report.columns import LETTERS
 from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import FORMATS, write
-from kit.report.plain import markdown as escaped
+from kit.report.formats.markdown import escaped
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.quantity import number

@@ -7,7 +7,7 @@ import pytest
 from planted_files import plant
 from planted_monitors import CrayNode, plant_grace
 
-from kit.compare.energy import device_entries, device_power_w
+from kit.compare.joules import device_entries, device_power_w
 from kit.profile.sensor import Energy
 from kit.sensors import cray, hwmon
 from kit.sensors.samples import Samples, Series

@@ -6,8 +6,11 @@ import csv
 import io
 from typing import IO
 
-from kit.report.plain import spreadsheet
+from kit.report.plain import one_line
 from kit.report.table import Report
+
+# A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).
+FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "|")
 
 
 def write(report: Report, _stream: IO[str]) -> str:
@@ -15,8 +18,14 @@ def write(report: Report, _stream: IO[str]) -> str:
     names = dict.fromkeys(name for record in report.records for name in record)
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(map(spreadsheet, names))
+    writer.writerow(map(no_formula, names))
     for record in report.records:
         values = map(record.get, names)  # csv writes nothing for null
-        writer.writerow([spreadsheet(value) if isinstance(value, str) else value for value in values])
+        writer.writerow([no_formula(value) if isinstance(value, str) else value for value in values])
     return written.getvalue()
+
+
+def no_formula(text: str) -> str:
+    """Return `text` so that no spreadsheet takes it for a formula."""
+    shown = one_line(text)
+    return f"'{shown}" if shown.startswith(FORMULA_BEGINNINGS) else shown

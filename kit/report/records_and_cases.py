@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kit.compare.conclusions import limited_rows
+from kit.compare.comparison import Comparison, GroupRows, Row
+from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
-from kit.compare.rows import Comparison, GroupRows, Row
 from kit.profile.cell import AXES
-from kit.report.answer import answer, says_unresolved
 from kit.report.quantity import duration
 from kit.report.sentences import sentence
 from kit.report.table import Case, Column, field, record_of
-from kit.stats.estimate import Estimate, SlowerBy
+from kit.report.verdict_words import answer, says_unresolved
+from kit.stats.estimate import Estimate
+from kit.stats.multiple_tests import SlowerBy
 
 # fmt: off
 ROW = (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kit.stats.estimate import ROUNDS_PRELIMINARY, adjusted_p, judge, over, precise_enough
+from kit.stats.estimate import ROUNDS_PRELIMINARY, over, precise_enough
+from kit.stats.multiple_tests import adjusted_p, judge
 
 TRIALS = 2000
 

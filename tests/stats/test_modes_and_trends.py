@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.shape import GAP_LEAST_PLAIN, percentile_ns, trending, two_modes
+from kit.stats.modes_and_trends import GAP_LEAST_PLAIN, percentile_ns, trending, two_modes
 
 ROUNDS, CYCLES = 8, 12
 BLOCKS = ROUNDS * CYCLES
