@@ -11,7 +11,7 @@ from kit.cli.compare import framework_titles
 from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
 from kit.profile.store import read_profile, write_atomically
 from kit.report.plain import one_line
-from kit.report.plot_rows import KINDS, PlotRequest, Scale, usual_kind
+from kit.report.plot_kinds import KINDS, PlotRequest, Scale, usual_kind
 
 ENDINGS = (".svg", ".png", ".pdf")
 LEFT_OUT_NAMED = 20

@@ -25,7 +25,7 @@ from kit.errors import KitError
 from kit.printable import printable_line
 from kit.report.headline import device_words
 from kit.report.plain import one_line
-from kit.report.plot_rows import KINDS, Guide, PlotRequest, Row, plot_data
+from kit.report.plot_kinds import KINDS, Guide, PlotRequest, Row, plot_data
 from kit.report.quantity import UNITS, counted, moment, rate, several
 
 Look = dict[str, Any]  # color, marker and style of a line, as matplotlib calls them

@@ -12,7 +12,7 @@ from kit.compare.compare import compare_within
 from kit.errors import KitError
 from kit.profile.store import read_profile
 from kit.report.plot_figure import draw, file_of
-from kit.report.plot_rows import KINDS, SWEPT, PlotRequest, plot_data, usual_kind
+from kit.report.plot_kinds import KINDS, SWEPT, PlotRequest, plot_data, usual_kind
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
 ROOT = Path(__file__).parents[2]
