@@ -16,7 +16,7 @@ from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
 from kit.profile.cell import OWN
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
-from kit.stats.estimate import ROUNDS_FOR_VERDICT, over_rounds
+from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
 from kit.workloads.operations import is_operation
 
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
@@ -52,13 +52,10 @@ def stalls(cell: MeasuredCell) -> Found | None:
     beyond = [
         [log - other_logs[number] for number, log in excess.items() if number in other_logs] for other_logs in others
     ]
-    estimates = [over_rounds(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
+    estimates = [over(logs) for logs in beyond or [[*excess.values()]] if len(logs) >= ROUNDS_FOR_VERDICT]
     if not estimates:
         raise NotMeasuredError(reason("too_few_rounds", rounds=len(cell.launches), needed=ROUNDS_FOR_VERDICT))
-    lows = [(estimate.interval()[0], estimate) for estimate in estimates if estimate is not None]
-    if not lows:
-        return None
-    low, least = min(lows, key=itemgetter(0))
+    low, least = min(((estimate.interval()[0], estimate) for estimate in estimates), key=itemgetter(0))
     stalled_pct = 100 * (1 - 1 / (least.ratio or 1.0))
     return Found({"stalled_pct": stalled_pct, "rounds": least.count}, stalled_pct, value=100 * (low - 1))
 

@@ -122,16 +122,13 @@ def compare(
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
     from kit.compare.axes import Axes
-    from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
     before, after = list(profile_files(profiles)), list(profile_files(against))
-    prices, judged = Prices(dict(price_hour), dict(price_kwh)), metric_named(metric or by or "step").name
+    prices, judged = Prices(dict(price_hour), dict(price_kwh)), _judged(metric, by, allowed_pct)
     axes, is_plain = Axes(split, rows, columns), not (metric or by or terms or split or rows or columns)
-    if metric and by:
-        raise click.UsageError("--by and --metric choose the same thing; give one")
     is_judged = bool(after or allowed_pct is not None or why)
     if table_name is not None:
         if is_judged or any(prices) or all_cycles or meter_file is not None or not is_plain:
@@ -171,6 +168,18 @@ def compare(
         report = comparison_report(comparison, _titles(comparison), wide=wide, allowed_pct=allowed_pct, file=file)
     print_report(report, format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
+
+
+def _judged(metric: str | None, by: str | None, allowed_pct: float | None) -> str:
+    """Return the name of the metric that is compared."""
+    from kit.compare.metrics import metric_named
+
+    if metric and by:
+        raise click.UsageError("--by and --metric choose the same thing; give one")
+    judged = metric_named(metric or by or "step")
+    if allowed_pct is not None and judged.compare != "ratio":
+        raise click.UsageError(f"--fail-if-slower allows a percentage; {judged.name} is not compared by its ratio")
+    return judged.name
 
 
 def run_comparison(path: Path) -> Comparison:

@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kit.compare.naming import axes_of, name_of, short_model
+from kit.compare.notes import axis_values
 from kit.compare.sample import Run, Sample
 from kit.errors import KitError
 from kit.profile.cell import AXES
@@ -157,6 +160,10 @@ def filter_runs(runs: Iterable[Run], terms: str) -> None:
             raise KitError(f"no cell matches --filter {term}; {axis} is {_nearest(present, values)}")
         for run in listed:
             run.samples = {key: sample for key, sample in run.samples.items() if field(sample, axis) in kept}
+    for run in listed:
+        cells = [sample.cell for sample in run.samples.values()]
+        devices = [used for used in run.headline.devices if any(cell.device == used.kind for cell in cells)]
+        run.headline = replace(run.headline, axes=axis_values(cells), devices=devices)
 
 
 def _is_kept(value: Value, sign: str, values: Sequence[str], term: str) -> bool:

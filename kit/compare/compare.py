@@ -50,7 +50,7 @@ STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
-    *("launches", "is_disturbed", "contention_pct", "sustained_differs"),
+    *("launches", "is_disturbed", "contention_pct", "sustained_differs", "warm_start", "process_shared"),
 )
 OF_CELLS, OF_SIDES = Axes([GROUP], [CELL]), Axes([GROUP], [CELL], [SIDE])
 # A title begins with these.
@@ -111,7 +111,7 @@ def compare(
     layout = _layout(runs, against, axes, baseline)
     if not layout.sides and repeated:
         raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
-    orders = orders_of(layout.sides) if layout.kind == "runs" else []
+    orders = orders_of(layout.sides) if layout.kind == "runs" and layout.sides else []
     metric, groups, mismatches = METRICS[everyone[0].by], list[GroupRows](), list[Mismatch]()
     for members, title in _tables(layout):
         key = str(field(members[0], GROUP)) if layout.axes.split == [GROUP] else " ".join(title)
@@ -123,7 +123,7 @@ def compare(
         groups.append(group)
     _check(layout, groups, is_shown=force or explain)
     if layout.sides and layout.kind == "platforms":
-        for group in groups:
+        for group in groups if metric.is_time else ():
             group.best = best_of_platforms(layout.sides, group, metric)
         # What only one platform has comes last.
         groups.sort(key=lambda group: len({row.side for row in group.rows}) == 1)
@@ -236,8 +236,9 @@ def _fill(
     elif metric is STEP:
         group.recommendation = recommended(axis, group.rows, family)
     once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
+    cell_keys = {"", *(row.samples[0].cell_key for row in group.rows)}
     for finding in findings:
-        if whole_key(finding.group) == group.key:
+        if whole_key(finding.group) == group.key and finding.cell_key in cell_keys:
             once.setdefault((finding.cell_key, finding.code, finding.about), finding)
     group.findings = list(once.values())
 

@@ -51,7 +51,8 @@ def leaders_of(names: Sequence[str], family: Family) -> Leaders | None:
     slower = [
         (name, versus.ratio if versus.modes is None else None)
         for name, versus in against.items()
-        if versus.verdict == "slower" or (name in in_both and (versus.p_adjusted or 0.0) <= ALPHA)
+        if versus.verdict == "slower"
+        or (name in in_both and versus.p_adjusted is not None and versus.p_adjusted <= ALPHA)
     ]
     if not slower or any(versus.verdict == "faster" for versus in against.values()):
         return None
@@ -144,7 +145,7 @@ def scaling_of(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], f
 
 def _fraction(times: Estimate, resources: float) -> Share | None:
     """Return the ratio of times and its interval, over `resources`."""
-    if times.ratio is None:
+    if times.ratio is None or times.contention_pct is not None:
         return None
     low, high = (None if end is None else end / resources for end in (times.low, times.high))
     return Share(value=times.ratio / resources, low=low, high=high)

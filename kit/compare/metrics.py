@@ -79,13 +79,10 @@ def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: AN
 
 def details(sample: Sample) -> dict[str, Value]:
     """Return the values of each phase, counter and sensor, by their columns of CSV."""
-    phases, sensors = defaultdict(list), defaultdict(list)
-    for launch in sample.good:
-        for phase in launch.phases:
-            phases[phase.name].append(phase.duration_ns)
-        for name, summary in launch.sensors.items():
-            sensors[name].append(summary)
-    columns: dict[str, Value] = {f"phase {name}_ns": statistics.median(times_ns) for name, times_ns in phases.items()}
+    sensors = defaultdict(list)
+    for name, summary in (item for launch in sample.good for item in launch.sensors.items()):
+        sensors[name].append(summary)
+    columns: dict[str, Value] = {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
     columns |= {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
     for name, summaries in sensors.items():
         columns[f"{name} mean {summaries[0].unit}"] = statistics.fmean(summary.mean for summary in summaries)
@@ -340,8 +337,14 @@ def _fitted(read: Callable[[list[tuple[Launch, Fit]]], Value | None]) -> Callabl
     return lambda sample: read(measured) if (measured := fits(sample)) else None
 
 
-def _score_sd(fits: Sequence[tuple[Launch, Fit]]) -> float | None:
-    scored = [score for _, fit in fits if (score := score_of(fit)) is not None]
+def repeats(sample: Sample) -> list[float]:
+    """Return the scores of a cell's fits: others make a fit longer, but they do not change what it learns."""
+    known = (score_of(launch.fit) for launch in sample.launches if launch.failure is None and launch.fit is not None)
+    return [score for score in known if score is not None]
+
+
+def _score_sd(sample: Sample) -> float | None:
+    scored = repeats(sample)
     return statistics.stdev(scored) if len(scored) > 1 else None
 
 
@@ -502,11 +505,11 @@ _METRICS = [
            statistics.fmean, part="fit", **WITH_FASTER),
     Metric("fit_metric", runs=lambda values: values[0], part="fit",
            read=_fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else "mean_squared_error")),
-    Metric("fit_score", observe=_score, over=statistics.fmean, runs=statistics.fmean, compare="difference",
-           words=("lower", "higher"), matters=score_margin, needs_blocks=False, part="fit"),
-    Metric("fit_score_sd", read=_fitted(_score_sd), part="fit",
+    Metric("fit_score", observe=_score, read=lambda sample: _mean(repeats(sample)), runs=statistics.fmean,
+           compare="difference", words=("lower", "higher"), matters=score_margin, needs_blocks=False, part="fit"),
+    Metric("fit_score_sd", read=_score_sd, part="fit",
            runs=lambda sds: math.sqrt(statistics.fmean(sd**2 for sd in sds))),
-    Metric("fit_repeats", read=_fitted(lambda fits: sum(score_of(fit) is not None for _, fit in fits)), runs=sum,
+    Metric("fit_repeats", read=lambda sample: len(repeats(sample)) if fits(sample) else None, runs=sum,
            part="fit"),
     *(
         Metric(f"reach_{name}", read=_reached(name), part="reach")

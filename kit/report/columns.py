@@ -85,7 +85,7 @@ def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wi
 
 
 def _interval(row: Row) -> str | None:
-    known = row.versus
+    known = row.versus if METRICS[row.metric].is_time else None
     if known is None or known.low is None or known.high is None or known.contention_pct is not None:
         return None
     ratio = known.ratio if known.ratio is not None else known.mean_log
@@ -178,8 +178,8 @@ STEP = (
     _metric("sample_ns", _is_network),
     Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
-    Column("accuracy %", partial(_score, kind="accuracy", words=hundredths)),
-    Column("MSE", partial(_score, kind="mean_squared_error", words=number)),
+    Column("accuracy %", partial(_score, kind="accuracy", words=hundredths), name="fit_score"),
+    Column("MSE", partial(_score, kind="mean_squared_error", words=number), name="fit_score"),
     _metric("fit_test_ns"),
     _metric("samples_per_s", _is_network),
 )

@@ -134,10 +134,10 @@ def platform_sentences(group: GroupRows, short: Mapping[str, str], titles: Mappi
         if best.fastest:
             names = tuple(one_line(titles.get(name, name)) for name in best.fastest)
             fastest.setdefault(names, []).append(short[best.platform])
-        if best.versus is not None and best.versus.verdict not in against:
-            alike.append(short[best.platform])
-        elif best.versus is not None and best.versus.ratio is not None:
+        if best.versus is not None and best.versus.verdict in against and best.versus.ratio is not None:
             against[best.versus.verdict].append((short[best.platform], best.versus.ratio))
+        elif best.versus is not None and best.versus.p_adjusted is not None:
+            alike.append(short[best.platform])
     parts = []
     for (first, *tied), platforms in fastest.items():
         if tied:

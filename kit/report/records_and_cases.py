@@ -15,6 +15,7 @@ from kit.compare.comparison import Comparison, GroupRows, Row
 from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
 from kit.profile.cell import AXES
+from kit.report.columns import WORDS
 from kit.report.quantity import duration
 from kit.report.sentences import sentence
 from kit.report.table import Case, Column, field, record_of
@@ -124,11 +125,12 @@ def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
 
 def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
     """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
-    name = "step_ns" if row.cell.task == "fit" else comparison.by
-    metric, known, words = METRICS[name], row.value(name), answer(row)
+    metric, words = METRICS[comparison.by], answer(row)
+    name = "step_ns" if row.cell.task == "fit" and metric.is_time else metric.name
+    known = row.value(name)
     case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title), words=words)
     if known is not None:
-        output = f"{known:.4g} {metric.title}" if not metric.is_time else duration(known, 4)
+        output = duration(known, 4) if metric.is_time else f"{WORDS[metric.unit](known)} {metric.title}".rstrip()
         output += {"step_ns": " a step", "latency_ns": " latency"}.get(name, "")
         output += "" if row.is_baseline else f", {words}"
         case = case._replace(output=output, time_s=known / 1e9 if name.endswith("_ns") else None)

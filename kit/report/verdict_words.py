@@ -60,6 +60,8 @@ def answer(row: Row) -> str:
         return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
         return "no baseline to compare with"
+    if row.judged is None:
+        return "not measured"
     words = in_words(row.versus, METRICS[row.metric].words)
     return f"{words} (forced)" if row.blocked else words
 

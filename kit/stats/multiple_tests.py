@@ -48,7 +48,7 @@ def judge(
         for index, known in enumerate(family)
         if known.has_interval
         and known.contention_pct is None
-        and (known.unit != "round" or known.count >= ROUNDS_FOR_VERDICT)
+        and (known.unit not in ("round", "run") or known.count >= ROUNDS_FOR_VERDICT)
     ]
     is_same = [p <= ALPHA for p in holm([p_equivalent(family[index], limits[index]) for index in tested])]
     p_values = [min(1.0, family[index].p() * chosen_among) for index in tested]

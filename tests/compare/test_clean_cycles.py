@@ -315,7 +315,11 @@ def test_a_disturbed_fits_time_does_not_count_and_its_score_does():
             BESIDE(in_rounds(*slow_rounds), slow=9.0)(launch)
 
         built = planted(b.member(task="fit", change=change, launch={"turns": "sequential"}), rounds=3, drift=0.0)
-        return suite_table("t", ["backend"], figures, [("a", built)]).values[0][0]
+        table = suite_table("t", ["backend"], figures, [("a", built)]).values[0][0]
+        (row,) = compare_within("a", built).groups[0].rows
+        assert row.value("fit_score") == pytest.approx(table["accuracy"].value), "one name, one number"
+        assert row.value("fit_repeats") == len(built.cells[0].launches)
+        return table
 
     quiet, some, every = row_of(), row_of(1), row_of(0, 1, 2)
     quiet_s = quiet["train_time_s"].value

@@ -4,12 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import stats
 
 from kit.stats.estimate import ROUNDS_PRELIMINARY, over, precise_enough
 from kit.stats.multiple_tests import adjusted_p, judge
 
 TRIALS = 2000
+
+
+@pytest.mark.parametrize(("unit", "verdict"), [("run", "unresolved"), ("session", "slower")])
+def test_two_runs_of_which_each_has_a_pair_have_one_degree_of_freedom_and_get_no_verdict(unit, verdict):
+    """Of sessions, the number alone does not say how well their spread is known."""
+    known = replace(over([0.30, 0.31]), unit=unit)
+    assert judge([known])[0].verdict == verdict
 
 
 def judge_family(logs):
