@@ -123,4 +123,7 @@ def _chosen(names: Sequence[str], without: Sequence[str]) -> list[Rule]:
     )
     for name in (*wanted, *unwanted):
         check_choice("rule", name, list(known))
-    return [known[name] for name in dict.fromkeys(wanted or known) if name not in unwanted]
+    chosen = [known[name] for name in dict.fromkeys(wanted or known) if name not in unwanted]
+    if not chosen:
+        raise click.UsageError("--without leaves no rule; leave one of its names out")
+    return chosen

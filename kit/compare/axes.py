@@ -36,7 +36,8 @@ SAMPLE_FIELDS: Mapping[str, Callable[[Sample], Value]] = {
 RUN_FIELDS: Mapping[str, Callable[[Run], Value]] = {
     "file": lambda run: run.label,
     "label": lambda run: run.given_label or run.label,
-    "host": lambda run: run.host[:8] or "a container",
+    # The name of a container is drawn anew for each: its machine is known by its hardware.
+    "host": lambda run: run.host[:8] or f"container {run.hardware[:8]}",
     "cpu": lambda run: short_model(run.headline.cpu),
     "date": lambda run: run.headline.created[:10],
     "kit": lambda run: run.headline.kit,
@@ -109,20 +110,27 @@ def completed(axes: Axes, samples: Sequence[Sample]) -> Axes:
     cells are never taken for repeats of one.
 
     Raises:
-        KitError: no profile has such an axis.
+        KitError: no profile has such an axis, one is named twice, or there is a single column.
     """
     for axis in axes.names:
         check_axis(axis, samples)
+        if axes.names.count(axis) > 1:
+            raise KitError(f"{axis} is named twice; give each axis once, in --split, --rows or --columns")
+    if axes.columns and len(only := project(samples, axes.columns)) == 1:
+        shown = words(next(iter(only.values()))[0], axes.columns)
+        raise KitError(f"all cells are {shown}; --columns compares two values and more")
     rest = list[str]()
     for axis in axes_of([sample.cell for sample in samples]):
         # A mode that goes with the framework tells nothing apart that the framework does not.
         alike = project(samples, [*axes.names, *rest]).values() if axis not in axes.names else ()
         if any(len({field(sample, axis) for sample in cells}) > 1 for cells in alike):
             rest.append(axis)
-    # Runs of several machines or labels are no repeats of each other.
-    setups = {(sample.run.identity, sample.run.given_label) for sample in samples}
-    if len(setups) > 1 and not RUN_FIELDS.keys() & {*axes.names}:
-        rest.append("file")
+    # Runs of several machines are no repeats of each other; of several labels, where no field of runs is named.
+    is_named = bool(RUN_FIELDS.keys() & {*axes.names})
+    for cells in project(samples, [*axes.names, *rest]).values():
+        if len({(sample.run.identity, is_named or sample.run.given_label) for sample in cells}) > 1:
+            rest.append("file")
+            break
     if axes.rows:
         return axes._replace(split=[*axes.split, *rest])
     heads = [] if axes.split else [axis for axis in ("workload", "task") if axis in rest]
@@ -181,6 +189,8 @@ def _nearest(present: Sequence[Value], values: Sequence[str]) -> str:
     numbers = [value for value in present if isinstance(value, int)]
     if numbers and values[0].replace(".", "", 1).isdecimal():
         near = min(numbers, key=lambda value: abs(value - float(values[0])))
+        if len(numbers) == 1:
+            return f"{near} in every cell"
         return f"{near} at the nearest, of {', '.join(map(str, sorted(numbers)))}"
     close = get_close_matches(values[0], map(str, present), 1)
     return ", ".join(map(str, present)) + (f"; did you mean {close[0]}?" if close else "")

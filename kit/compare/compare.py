@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -288,7 +289,7 @@ def _fill_with_sides(
                 continue
             row = Row(name=f"{member} · {label}", member=member, side=label, samples=here, metric=metric.name)
             row.is_baseline = label == labels[0]
-            row.marks = counted_marks(mark for sample in here for mark in sample.marks)
+            row.marks = _marks(here, {}, ())
             group.rows.append(row)
             if base and not row.is_baseline:
                 differing = _mismatches(base, here)
@@ -338,7 +339,9 @@ def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> No
     if layout.baseline is not None and not any(layout.baseline in _names(sample, axes) for sample in layout.samples):
         names = dict.fromkeys(words(sample, axes) for sample in layout.samples)
         where = f" in {groups[0].rows[0].samples[0].run.label}" if layout.kind == "cells" else ""
-        raise KitError(f"no baseline {layout.baseline!r}{where}; choose from {', '.join(sorted(names))}")
+        near = get_close_matches(layout.baseline.lower(), names, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise KitError(f"no baseline {layout.baseline!r}{where}; choose from {', '.join(sorted(names))}{meant}")
     if not layout.sides:
         return
     base, later, *_ = layout.sides
@@ -360,5 +363,5 @@ def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows])
     notes, named = by_notes(first.by), [*layout.axes.columns, *layout.axes.rows]
     apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)
     notes += [Note(what=reason("not_together", rows=apart, axes=",".join(named)))] if apart else []
-    unlike = [side.label for side in layout.sides if not side.like_hardware(layout.sides[0])]
-    return [*notes, *notes_between(groups, unlike)]
+    is_like = len({sample.run.hardware for sample in layout.samples}) == 1
+    return [*notes, *notes_between(groups, is_like=is_like)]

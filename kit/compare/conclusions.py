@@ -54,7 +54,8 @@ def leaders_of(names: Sequence[str], family: Family) -> Leaders | None:
         if versus.verdict == "slower"
         or (name in in_both and versus.p_adjusted is not None and versus.p_adjusted <= ALPHA)
     ]
-    if not slower or any(versus.verdict == "faster" for versus in against.values()):
+    # Of cells that were not measured together, nothing says which is faster.
+    if not slower or any(versus.verdict == "faster" or versus.count == 0 for versus in against.values()):
         return None
     modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]
     tied = [name for name in against if name not in dict(slower) and name not in in_both]

@@ -233,8 +233,8 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     return notes
 
 
-def notes_between(groups: Sequence[GroupRows], unlike: Sequence[str] = ()) -> list[Note]:
-    """Return what must be said of rows of several runs; `unlike`: sides on other hardware than the baseline's.
+def notes_between(groups: Sequence[GroupRows], *, is_like: bool = True) -> list[Note]:
+    """Return what must be said of rows of several runs; `is_like`: all ran on the same hardware.
 
     That is what intervals between runs rest on where it was not measured how much sessions differ, whose joules stand
     beside each other, and of which sides others took CPU time, at worst.
@@ -243,7 +243,7 @@ def notes_between(groups: Sequence[GroupRows], unlike: Sequence[str] = ()) -> li
     assumed, notes = [versus for versus in judged if versus.is_spread_assumed], list[Note]()
     if assumed:
         values = {"few": len(assumed), "rows": len(judged), "needed": SESSIONS_FOR_SPREAD, "sd_pct": 100 * SESSIONS_SD}
-        notes.append(note("spread_assumed_unlike" if unlike else "spread_assumed", **values))
+        notes.append(note("spread_assumed" if is_like else "spread_assumed_unlike", **values))
     worst: dict[str, float] = {}
     for row in (row for group in groups for row in group.rows if row.side):
         worst[row.side] = max(worst.get(row.side, 0.0), row.value("contention_pct") or 0.0)

@@ -135,6 +135,9 @@ def _closing(audit: Audit) -> list[str]:
     """Return how many rules found nothing, and what could not be checked, by what is missing, the worst first."""
     outcomes = Counter(rule.outcome for rule in audit.rules)
     apart = f"; {outcomes['not_applicable']} did not apply" if outcomes["not_applicable"] else ""
+    # A finding that says less than another one about the same is left out.
+    hidden = outcomes["finding"] - len({finding.rule for finding in audit.findings})
+    apart += f"; {hidden} found only what another rule explains" if hidden else ""
     lines = [f"{counted(outcomes['nothing_found'], 'rule')} found nothing{apart}."]
     by_reason: dict[str, dict[str, list[NotChecked]]] = defaultdict(lambda: defaultdict(list))
     for missing in audit.not_checked:

@@ -237,12 +237,14 @@ def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platf
             for column in (*first, *SCALING, *MAIN)
             if (not column.is_wide or column.name == by) and says.get(column.name, True)
         ]
-        if by not in (column.name for column in columns) and not is_by_latency:
-            columns.append(_metric(by, is_wide=False))
+        columns.append(_metric(by, is_wide=False))
     columns = [column for column in columns if any(column.read(row) is not None for row in rows)]
+    if not wide and sum(column.name == by for column in columns) > 1:
+        columns.pop()
     if is_platform:
         return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, by)] or [*STEP[:1]]
-    hides = HIDES if differ else HIDES | {"step_ns": 0}
+    # With unlike batches the time per sample is what is compared by step.
+    hides = HIDES | ({} if differ and by == "step_ns" else {"step_ns": 0, by: 0})
     return [column._replace(hides=hides.get(column.name, 0)) for column in columns]
 
 

@@ -58,7 +58,7 @@ def explanations(group: GroupRows) -> list[Explanation]:
             variant = "" if finding.remedy is None else str(finding.remedy.values.get("variant", ""))
             tried = None if variant.partition(":")[0] in variants else remedy(finding)
             who = one_line(names[finding.cell_key])
-            lines.append(Explanation(evidence(finding, who), tried, finding.anchor))
+            lines.append(Explanation(evidence(finding, who), tried, finding.rule.replace("_", "-")))
     return lines
 
 
@@ -71,7 +71,7 @@ def machine_wide(comparison: Comparison) -> list[Explanation]:
         if findings:
             who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
             worst = max(findings, key=lambda finding: finding.rank)
-            lines.append(Explanation(evidence(worst, who), remedy(worst), worst.anchor))
+            lines.append(Explanation(evidence(worst, who), remedy(worst), worst.rule.replace("_", "-")))
     return lines
 
 
