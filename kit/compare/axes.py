@@ -125,10 +125,10 @@ def completed(axes: Axes, samples: Sequence[Sample]) -> Axes:
         alike = project(samples, [*axes.names, *rest]).values() if axis not in axes.names else ()
         if any(len({field(sample, axis) for sample in cells}) > 1 for cells in alike):
             rest.append(axis)
-    # Runs of several machines are no repeats of each other; of several labels, where no field of runs is named.
+    # Runs on other hardware are no repeats of each other; nor are those of two labels, unless a field of runs is named.
     is_named = bool(RUN_FIELDS.keys() & {*axes.names})
     for cells in project(samples, [*axes.names, *rest]).values():
-        if len({(sample.run.identity, is_named or sample.run.given_label) for sample in cells}) > 1:
+        if len({(sample.run.hardware, is_named or sample.run.given_label) for sample in cells}) > 1:
             rest.append("file")
             break
     if axes.rows:

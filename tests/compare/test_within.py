@@ -108,8 +108,8 @@ def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(conten
         metric = METRICS["step_ns"]
 
         def versus(self, key, other):
-            known = {"ratio": 1.5, "count": 4, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
-            return Estimate(verdict="unresolved", **known)
+            known = {"ratio": 1.5, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
+            return Estimate(verdict="unresolved", count=4, **known)
 
         def is_slower_in_both_modes(self, key, other):
             return True
