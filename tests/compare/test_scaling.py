@@ -15,14 +15,20 @@ VARIANTS = [
 ]
 
 
-def scaled(device="cpu", threads_of_two=2):
+def scaled(device="cpu", threads_of_two=2, change=None):
     """8 ms alone; the same batch on two in 5 ms, twice the batch in 10 ms, and 4 ms where nothing is averaged."""
     planted = ((8.0, 64, 1, "default"), (5.0, 64, 2, "default"), (10.0, 128, 2, "default"), (4.0, 64, 2, "apart"))
     members = []
     for ms, batch, devices, variant in (*planted, (9.0, 64, 2, "each")):
         count = 2 if devices == 1 else threads_of_two
         threads = Threads(requested=count, reported=count, reason=None, cpus=list(range(count)))
-        more = {"device": device, "devices": devices, "variant": variant, "launch": {"threads": threads}}
+        more = {
+            "device": device,
+            "devices": devices,
+            "variant": variant,
+            "launch": {"threads": threads},
+            "change": change,
+        }
         members.append(b.member("torch", ms, batch=batch, **more))
     built = b.profile(b.group("g", *members), rounds=8, variants=VARIANTS, compare=["devices", "batch", "variant"])
     (group,) = compare_within("p", built).groups
@@ -44,6 +50,13 @@ def test_efficiency_is_throughput_per_device_or_on_a_cpu_per_thread(device, thre
         assert efficiency.value == pytest.approx(planted, rel=0.03)
         assert efficiency.low < planted < efficiency.high
     assert scaling[1, 64, "default"] is None
+
+
+def test_no_efficiency_is_given_beside_other_programs_that_disturbed_every_cycle():
+    group, scaling = scaled("cpu", 4, change=b.beside_others(0.48))
+    assert all(row.versus.contention_pct is not None for row in group.rows if not row.is_baseline)
+    assert scaling[2, 64, "default"].efficiency is None
+    assert scaling[2, 64, "default"].all_reduce is not None, "its two cells met the others alike"
 
 
 def test_the_share_of_the_all_reduce_is_what_is_gone_without_it():

@@ -102,13 +102,15 @@ def test_the_mean_of_a_bimodal_cell_has_no_verdict():
         assert limit.unresolved and not limit.more_rounds, "no number of rounds would decide"
 
 
-@pytest.mark.parametrize(("contention_pct", "is_slower"), [(None, True), (45.0, False)])
-def test_a_cell_with_two_modes_that_others_disturbed_is_not_called_slower(contention_pct, is_slower):
+@pytest.mark.parametrize(
+    ("contention_pct", "p_adjusted", "is_slower"), [(None, 0.001, True), (45.0, 0.001, False), (None, None, False)]
+)
+def test_two_modes_that_others_disturbed_or_nothing_tested_are_not_called_slower(contention_pct, p_adjusted, is_slower):
     class Disturbed:
         metric = METRICS["step_ns"]
 
         def versus(self, key, other):
-            known = {"ratio": 1.5, "p_adjusted": 0.001, "modes": (1.2, 1.9), "contention_pct": contention_pct}
+            known = {"ratio": 1.5, "p_adjusted": p_adjusted, "modes": (1.2, 1.9), "contention_pct": contention_pct}
             return Estimate(verdict="unresolved", count=4, **known)
 
         def is_slower_in_both_modes(self, key, other):
