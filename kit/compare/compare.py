@@ -363,5 +363,7 @@ def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows])
     notes, named = by_notes(first.by), [*layout.axes.columns, *layout.axes.rows]
     apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)
     notes += [Note(what=reason("not_together", rows=apart, axes=",".join(named)))] if apart else []
+    if first.by == "peak_memory_b" and len({sample.cell.device for sample in layout.samples}) > 1:
+        notes.append(Note(what=reason("memory_of_unlike_devices")))
     is_like = len({sample.run.hardware for sample in layout.samples}) == 1
     return [*notes, *notes_between(groups, is_like=is_like)]

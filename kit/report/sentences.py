@@ -321,6 +321,8 @@ ALWAYS: Templates = {
     "contended_side": "contended: other programs took up to {contention_pct:.0f} % of the CPUs in runs of {side}, "
     "which widens their intervals; stop other work",
     "device_idle": "this machine has a {kind} that was not used: {model}",
+    "memory_of_unlike_devices": "peak memory is the process's resident set on a CPU, and the device's own memory on an "
+    "accelerator: two different quantities",
     "runs_apart": "runs of {base} and {side} do not alternate: what the machine did in between is part of the "
     "difference, and a side's runs within an hour count as one session",
     "runs_in_turn": "runs of {base} and {side} alternate: {runs} runs make {pairs} pairs of neighbors in time",
