@@ -64,7 +64,8 @@ def comparison_report(
         name="kit compare",
         headline=headline(comparison, titles, wide=wide),
         tables=tables,
-        notes=[*notes, *legend(comparison, tables)],
+        notes=notes,
+        legend=legend(comparison, tables),
         hint=_hint(comparison, "" if file is None else shlex.quote(str(file)), wide=wide),
         records=Later(lambda: records(comparison)),
         cases=Later(lambda: cases(comparison, allowed_pct)),
@@ -187,6 +188,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],
         notes=note_lines(comparison, set(), wide=True),
+        legend=(),
         hint="",
         properties={**usual.properties, **{f"difference.{number:02}": line for number, line in lines}},
         records=listed,

@@ -106,22 +106,21 @@ def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[s
     return lines
 
 
-def legend(comparison: Comparison, tables: Sequence[Table]) -> list[str]:
-    """Return a line that explains the columns and signs that are shown; a note may explain a column."""
+def legend(comparison: Comparison, tables: Sequence[Table]) -> list[tuple[str, str]]:
+    """Return what explains each column, by its title, and signs, by none; a note may explain a column."""
     are_operations = all(is_operation(group.rows[0].cell) for group in comparison.groups)
     meanings = MEANINGS | ({"step_ns": "time per operation"} if are_operations else {})
     parts = []
     for name, title in {column.name: column.title for table in tables for column in table.columns}.items():
         noted = [note_line(note) for note in comparison.notes if note.what.code in OF_COLUMNS.get(name, {})]
-        parts += [f"{title}: {words}" for words in noted or ([meanings[name]] if name in meanings else [])]
+        parts += [(title, f"{title}: {words}") for words in noted or ([meanings[name]] if name in meanings else [])]
     answers = [row[-1].words for table in tables for row in table.rows]
     metric = METRICS[comparison.by]
     paired = ", paired within rounds" if comparison.kind == "cells" else ""
-    ratio = [f"×: ratio of {RATIOS.get(metric.unit, metric.title)}{paired}"]
+    ratio = [("", f"×: ratio of {RATIOS.get(metric.unit, metric.title)}{paired}")]
     signs = [sign for sign, begin in (("±", "±"), ("[ ]", "[")) if any(begin in words for words in answers)]
-    interval = [f"{', '.join(signs)}: 95 % confidence interval"] if signs else []
-    parts = [*parts[:1], *(ratio if any(" × " in words for words in answers) else []), *interval, *parts[1:]]
-    return [" · ".join(parts)] if parts else []
+    interval = [("", f"{', '.join(signs)}: 95 % confidence interval")] if signs else []
+    return [*parts[:1], *(ratio if any(" × " in words for words in answers) else []), *interval, *parts[1:]]
 
 
 def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:

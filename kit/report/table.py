@@ -6,7 +6,7 @@ Builders: comparison, why, suite, profile, machine, plan. To add a format, write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from string import ascii_lowercase
 from types import MappingProxyType
@@ -145,6 +145,7 @@ class Report(NamedTuple):
     headline: Sequence[str]
     tables: Sequence[Table]
     notes: Sequence[str] = ()  # said once, below all tables
+    legend: Sequence[tuple[str, str]] = ()  # what explains a column, by its title; signs, by none
     hint: str = ""  # the next commands, in one piece: their paths are copied
     records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names
     labels: Sequence[str] = ()  # of Prometheus: the records' words that tell series apart; none: all words
@@ -153,6 +154,11 @@ class Report(NamedTuple):
     document: object = None  # of JSON; a function returns it
     is_wide: bool = False  # as wide as it needs to be
     rows_max: int | None = None  # a table with more rows is not read on a terminal; other formats have all
+
+    def below(self, hidden: Collection[str] = ()) -> list[str]:
+        """Return the lines below the tables: notes, and a legend of the columns that are not hidden."""
+        parts = [words for title, words in self.legend if title not in hidden]
+        return [*self.notes, *([" · ".join(parts)] if parts else [])]
 
 
 def plain_table(

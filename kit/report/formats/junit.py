@@ -23,7 +23,7 @@ def write(report: Report, _stream: IO[str]) -> str:
     whole = ET.Element("testsuites", name | tests | counts | seconds)
     skipped = {"skipped": str(outcomes.count("skipped"))}
     suite = ET.SubElement(whole, "testsuite", name | tests | dict(reversed(counts.items())) | skipped | seconds)
-    notes = {f"note.{index:02}": line for index, line in enumerate(report.notes, 1)}
+    notes = {f"note.{index:02}": line for index, line in enumerate(report.below(), 1)}
     if listed := {**report.properties, **notes}:
         properties = ET.SubElement(suite, "properties")
         for key, value in listed.items():

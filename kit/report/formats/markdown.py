@@ -27,7 +27,7 @@ def write(report: Report, _stream: IO[str]) -> str:
         parts.append("\n".join(_table(table, footnotes)))
         parts += map(escaped, table.sentences)
     parts.append(
-        "\n".join(f"- {escaped(line)}" for line in [*footnotes.lines(), *report.notes, *report.hint.splitlines()])
+        "\n".join(f"- {escaped(line)}" for line in [*footnotes.lines(), *report.below(), *report.hint.splitlines()])
     )
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 

@@ -58,6 +58,7 @@ def write(report: Report, stream: IO[str]) -> str:
     # https://no-color.org
     has_colors = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     page, hidden, footnotes = _Page(width, has_colors=has_colors), dict[str, None](), Footnotes()
+    seen = set[str]()
     for line in report.headline:
         page.add(line, "bold")
     printed = [_printed(table, report.rows_max) for table in report.tables]
@@ -67,11 +68,12 @@ def write(report: Report, stream: IO[str]) -> str:
         panels = _fitted(tables, width)
         shown = {index for panel in panels for index in panel}
         hidden |= {column.title: None for index, column in enumerate(tables[0].columns) if index not in shown}
+        seen |= {tables[0].columns[index].title for index in shown}
         for table in tables:
             if report.headline or table is not printed[0]:
                 page.add()
             _print_table(page, table, panels, footnotes)
-    notes = [*footnotes.lines(), *report.notes]
+    notes = [*footnotes.lines(), *report.below(hidden.keys() - seen)]
     if notes or hidden or report.hint:
         page.add()
     for line in notes:
