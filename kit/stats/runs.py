@@ -82,7 +82,12 @@ def over_runs(
         contended = [part for runs in zip(*pairs, strict=True) for part in _contention(runs)]
         variance, df = _combined([(known.se_log**2, known.df), *contended])
         return estimate(known.mean_log, math.sqrt(variance), df, len(pairs), "pair", is_log=is_log)
-    sides = [[[run] for run in runs] for runs in zip(*pairs, strict=True)] if pairs else [*map(sessions_of, (a, b))]
+    sides = [sessions_of(a), sessions_of(b)]
+    # Two pairs do not show how much sessions differ; three sessions of a side on this hardware do.
+    if pairs and max(map(len, sides)) < SESSIONS_FOR_SPREAD:
+        sides = [[[run] for run in runs] for runs in zip(*pairs, strict=True)]
+    else:
+        pairs = []
     means, counts = [[_mean(session) for session in side] for side in sides], [len(side) for side in sides]
     centers = [fmean(side) for side in means]
     if same_hardware and max(counts) >= SESSIONS_FOR_SPREAD:

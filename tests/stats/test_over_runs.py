@@ -231,6 +231,17 @@ def test_runs_in_turn_are_free_of_what_the_machine_did_in_between():
     assert rate_of_differences("ABBAABBA", wandering(0.026), planted=math.log(1.1)) >= 0.8
 
 
+def test_further_sessions_beside_two_pairs_are_used():
+    a, b = levels([0.0] * 7), levels([-0.05, -0.051], begin_s=DAY_S / 2)
+    a[0], a[1] = a[0]._replace(log=0.001), a[1]._replace(log=-0.001)
+    assert len(pairs_in_turn(a, b)) == 2
+    known = over_runs(a, b, same_hardware=True)
+    assert (known.unit, known.is_spread_assumed) == ("session", False)
+    few = over_runs(a[:2], b, same_hardware=True)
+    assert (few.unit, few.is_spread_assumed) == ("pair", True)
+    assert known.half_width(0.95) < few.half_width(0.95), "more data, a narrower interval"
+
+
 def test_a_steady_drift_cancels_where_each_side_comes_first_as_often():
     def drift(_, count):
         return 0.01 * np.arange(count)
