@@ -121,7 +121,7 @@ def completed(axes: Axes, samples: Sequence[Sample]) -> Axes:
         raise KitError(f"all cells are {shown}; --columns compares two values and more")
     rest = list[str]()
     for axis in axes_of([sample.cell for sample in samples]):
-        # A mode that goes with the framework tells nothing apart that the framework does not.
+        # An axis that varies only with a named one, as the compile mode with the framework, needs no table of its own.
         alike = project(samples, [*axes.names, *rest]).values() if axis not in axes.names else ()
         if any(len({field(sample, axis) for sample in cells}) > 1 for cells in alike):
             rest.append(axis)

@@ -150,7 +150,7 @@ def _taken(cell: Cell, launch: Launch, blocks: Blocks, *, with_idle: bool = Fals
         cell: that was measured.
         launch: of it.
         blocks: of the launch; they need not be in it yet.
-        with_idle: nothing was taken, either, where threads for all CPUs left some of their time idle.
+        with_idle: count nothing as taken in blocks in which the CPUs of a cell with a thread for each were partly idle.
     """
     counters, cpus = blocks.counters, 0 if launch.threads is None else len(launch.threads.cpus)
     threads = min(cpus, launch.threads.requested) if cell.device == "cpu" and launch.threads is not None else 1

@@ -163,7 +163,7 @@ def _resources(sample: Sample) -> float:
 def best_of_platforms(sides: Sequence[Side], group: GroupRows, metric: Metric) -> list[PlatformBest]:
     """Return what each platform is at its best, against the baseline's, where nothing keeps these apart.
 
-    They are judged as one family; each was chosen among so many members, on either side.
+    The estimates are one family. Their p values allow for the choice of the fastest among all members of each side.
     """
     best, estimates = list[PlatformBest](), dict[str, Estimate]()
     base_row: Row | None = None

@@ -27,8 +27,8 @@ class Limit(NamedTuple):
 def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
     """Return ``group: name`` of every row that is not a baseline, the row, and what is shown, adjusted over all.
 
-    What cannot be judged, as a cell that failed or is kept apart by the gate, is unresolved: it is not shown to be as
-    fast as it was. So is what differs between disturbed cells, or is slower by more in one of two modes only.
+    A cell that failed, or that the gate keeps apart, is unresolved: it is not shown to be as fast as it was. A row is
+    also unresolved if other programs disturbed both cells, or if it is slower by more in only one of two modes.
     """
     allowed, named = 1 + allowed_pct / 100, list[tuple[str, Row]]()
     judged: list[Estimate | None] = []

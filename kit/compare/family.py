@@ -66,7 +66,7 @@ class Family:
     """Rows of one table by one metric: what is known of any of them against another.
 
     All pairs of ten rows would be 45 tests where nine answers are shown, and a difference of 3 % be lost in them.
-    Whoever asks for a pair beside the family has chosen it among all.
+    A pair that is not in the family is judged among all pairs, because somebody chose it among all.
     """
 
     def __init__(

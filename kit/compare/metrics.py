@@ -177,10 +177,9 @@ def _step_end_ns(sample: Sample, end: int) -> float | None:
 
 
 def _latency_ns(sample: Sample) -> float | None:
-    """Return the median of the steps that p95 and p99 are of, too.
+    """Return the median of the same steps as p95 and p99.
 
-    Where it was not recorded: the median of blocks' medians, each as often as it has steps. No 95th percentile of the
-    same steps lies below this one.
+    If it was not recorded, this is the median of the blocks' medians, weighted by their steps.
     """
     if (recorded := sample.result.p50_ns) is not None:
         return recorded

@@ -236,8 +236,8 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
 def notes_between(groups: Sequence[GroupRows], *, is_like: bool = True) -> list[Note]:
     """Return what must be said of rows of several runs; `is_like`: all ran on the same hardware.
 
-    That is what intervals between runs rest on where it was not measured how much sessions differ, whose joules stand
-    beside each other, and of which sides others took CPU time, at worst.
+    The notes say how many intervals assume a spread of sessions, which sensors' joules are in one table, and how much
+    CPU time other programs took from each side at worst.
     """
     judged = [row.versus for group in groups for row in group.rows if row.versus is not None]
     assumed, notes = [versus for versus in judged if versus.is_spread_assumed], list[Note]()

@@ -66,8 +66,8 @@ def figure_values(metric: Metric, sample: Sample) -> list[tuple[int, float]]:
 def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     """Return how far two samples of a run are apart in each common round: ln of their ratio, or their difference.
 
-    Those of different parts of a group are compared through the baseline that both parts have, as what their rows show
-    is. Those of different groups did not run together, and have nothing in common.
+    Two samples of different parts of a group are compared through the baseline that both parts have; their rows show
+    values through that baseline, too. Samples of different groups did not run together: they have no common round.
     """
     group = a.together
     if group is None or group is not b.together:
@@ -127,9 +127,9 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
 
 
 def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
-    """Return what makes a ratio of steps one of samples.
+    """Return what to add to the logarithm of a ratio of steps, so that it compares times per sample.
 
-    Nothing makes one of latencies: a request waits for its whole batch. A fit is known by its whole time.
+    It is 0 for latencies, because a request waits for its whole batch.
     """
     mine, yours = a.cell.batch, b.cell.batch
     if not (metric.per_sample or a.cell.task == "fit") or mine < 1 or yours < 1 or not metric.is_time:
@@ -140,10 +140,10 @@ def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
 def adjusted(metric: Metric, sample: Sample, raw: Callable[[Sample], float | None]) -> float | None:
     """Return the value that a table shows: that of the group's own baseline times the ratio that is judged.
 
-    That is the least-squares mean of a randomized block design: what a cell would have taken in the rounds that the
-    baseline saw. A median over blocks that its neighbors were not in would show another ratio than the one beside it.
-    Of a cell without a common round, its own. Whatever it is compared with, a cell has one value: one name, one
-    number. Only a cell that has no verdict against that baseline, as others disturbed both, has a value of its own.
+    This is the least-squares mean of a randomized block design: what the cell would have taken in the rounds of the
+    baseline. The cell's own median over other blocks would contradict the ratio beside it. A cell has this one value in
+    every table, whatever it is compared with. It keeps its own value only if it has no round in common with the
+    baseline, or no verdict against it because other programs disturbed both.
 
     Args:
         metric: compared by ratio.
@@ -165,7 +165,10 @@ def adjusted(metric: Metric, sample: Sample, raw: Callable[[Sample], float | Non
 
 
 def contended(a: Sample, b: Sample) -> float | None:
-    """Return what others took of the CPUs beside two unlike cells, where their ratio is of both; None: it is not."""
+    """Return what others took of the CPUs beside two cells, if that could change their ratio; None: it could not.
+
+    Unlike cells lose unlike shares of their time to others.
+    """
     fewer, more = sorted((a.threads, b.threads))
     is_like = all(getattr(a.cell, axis) == getattr(b.cell, axis) for axis in UNLIKE)
     if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.together is None:

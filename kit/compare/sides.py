@@ -65,7 +65,9 @@ class Side(NamedTuple):
 def sides_beside(
     runs: Sequence[Run], against: Sequence[Run], baseline: str | None
 ) -> tuple[Literal["runs", "platforms"], list[Side]]:
-    """Return whether runs are of several platforms, and their sides, the baseline's first; samples learn it.
+    """Return whether runs are of several platforms, and their sides, the baseline's first.
+
+    Each sample gets the label of its side, and the group of its cell on the first side as its table.
 
     Raises:
         KitError: no run or platform has the baseline's name, or several have.

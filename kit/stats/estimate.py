@@ -132,7 +132,7 @@ def estimate(
 
 
 def over(values: Iterable[float], *, is_log: bool = True) -> Estimate:
-    """Return the estimate of the mean of independent observations; of one without an interval, of none without all."""
+    """Return the estimate of the mean of independent observations. One gives no interval, and none gives nothing."""
     known = [*values]
     if len(known) < 2:  # noqa: PLR2004 - a spread
         return estimate(known[0], is_log=is_log) if known else Estimate()

@@ -176,9 +176,9 @@ def _variance_of_mean(side: Sequence[Session], *, same_hardware: bool) -> Varian
 def _within_sessions(side: Sequence[Session]) -> Variance:
     """Return what rounds, or runs of a session, add to the variance of a side's mean.
 
-    Too few rounds do not show how much they differ. What others took of a run's CPUs may have slowed it by as much as
-    was left over, in all of its rounds alike: it counts beside them. Runs of a session have the luck of their rounds in
-    them: the larger of the two counts.
+    A spread is assumed where there are too few rounds to show it. Other programs may have slowed all rounds of a run
+    alike, so what they took is added. The spread between runs of a session contains the spread of their rounds, so the
+    larger of the two counts.
     """
     runs = [run for session in side for run in session]
     parts = [
