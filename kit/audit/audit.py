@@ -115,7 +115,7 @@ def _asked(rules: Sequence[Rule], subjects: Subjects, profiles: list[AuditedProf
                     if isinstance(part, NotMeasuredError):
                         missing.append(part.reason)
                     elif part is not None and (finding := _finding(rule, part, label, group, cell_key)) is not None:
-                        # Of one GPU before and after a run, once.
+                        # A GPU may be found before and after a run: it counts once.
                         findings[finding.profile, group, finding.cell_key, finding.about] = finding
             except NotMeasuredError as error:
                 missing.append(error.reason)

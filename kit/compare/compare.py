@@ -258,7 +258,7 @@ def _marks(
     if together is None:
         return marks
     where = "stalls", first.cell_key, together.key
-    stalls = [each for each in findings if (each.code, each.cell_key, whole_key(each.group)) == where]
+    stalls = [known for known in findings if (known.code, known.cell_key, whole_key(known.group)) == where]
     marks += [reason("stalls", share_pct=finding.values["stalled_pct"]) for finding in stalls]
     marks += [moving[together, first.cell_key]] if (together, first.cell_key) in moving else []
     modes = next((modes for (_, key), modes in together.modes.items() if key == first.cell_key), None)

@@ -77,7 +77,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a cell of more devices than its baseline."""
+    """How a cell scales that has more devices than its baseline."""
 
     resources_ratio: float  # its devices over the baseline's; on a CPU its threads, which ranks divide
     efficiency: Share | None  # its throughput over the baseline's, per resource; null: its devices average nothing
@@ -85,7 +85,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a sweep: the point of best throughput, and the smallest within 5 % of it; names of rows.
+    """A sweep's point of best throughput, and the smallest within 5 % of it; names of rows.
 
     `unresolved`: points that the best is neither shown to beat nor to equal.
     `smallest`: that is shown to be within; null where none is, and a smaller one than the best may be.

@@ -54,7 +54,7 @@ def leaders_of(names: Sequence[str], family: Family) -> Leaders | None:
         if versus.verdict == "slower"
         or (name in in_both and versus.p_adjusted is not None and versus.p_adjusted <= ALPHA)
     ]
-    # Of cells that were not measured together, nothing says which is faster.
+    # Nothing says which of two cells is faster that were not measured together.
     if not slower or any(versus.verdict == "faster" or versus.count == 0 for versus in against.values()):
         return None
     modes = [(name, *ratios) for name, ratios in in_both.items() if name not in dict(slower)]

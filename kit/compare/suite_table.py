@@ -107,7 +107,7 @@ def suite_table(
         here = [(head, [sample for sample in cells if sample in of_column]) for head, of_column in columns]
         # Gains are over the first CPU of the same document, or of those that were measured.
         bases = {head.source: (head, of_column) for head, of_column in reversed(here) if head.device == "cpu"}
-        values.append([{name: _figure(name, place, bases.get(place[0].source)) for name in wanted} for place in here])
+        values.append([{name: _figure(name, entry, bases.get(entry[0].source)) for name in wanted} for entry in here])
     return SuiteTable(
         title=title,
         axes=list(axes),
