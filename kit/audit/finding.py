@@ -35,11 +35,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""  # that found it
 
     @property
-    def anchor(self) -> str:
-        """The section in docs/reference/audit."""
-        return self.code.replace("_", "-")
-
-    @property
     def about(self) -> str:
         """The GPU or the variable that it is about; empty: it is about its cell or group."""
         return str(self.values.get("board", self.values.get("variable", "")))

@@ -7,7 +7,7 @@ from statistics import median
 
 from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.comparison import GroupRows, Headline, Note, Row, UsedDevice
-from kit.compare.joules import launch_entries
+from kit.compare.joules import HOST, launch_entries
 from kit.compare.parity import agreements
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import AXES, Cell
@@ -23,8 +23,6 @@ from kit.workloads.operations import is_operation
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
 ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
-# Every machine has it, and it is used by whatever else is.
-HOST = "cpu"
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
