@@ -199,15 +199,15 @@ def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
     from kit.profile.store import read_profile
     from kit.report.suite_table import suite_report
-    from kit.suites.options import apply_options
     from kit.suites.plan import is_whole
-    from kit.suites.suite import load_suite, published_file, suites_with_a_table
+    from kit.suites.request import RunRequest, requested_suite
+    from kit.suites.suite import published_file, suites_with_a_table
 
     profile = read_profile(path)
     name = profile.suite.name.removesuffix("-quick")
     if name not in suites_with_a_table():
         return profile_comparison(path)
-    suite = apply_options(load_suite(name), {}, quick=name != profile.suite.name)
+    suite = requested_suite(RunRequest(suite=name, quick=name != profile.suite.name))
     document = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
     published = [(name, read_profile(document))] if document is not None else []
     file = shlex.quote(str(path))

@@ -91,11 +91,19 @@ def _measured(
     """Measure what is missing, and a slower node once more, and judge all profiles of the folder."""
     from msgspec.structs import replace
 
+    from kit.cli.run import parse_request
     from kit.compare.fleet import Absent
     from kit.fleet.plan import FleetPlan
     from kit.fleet.run import check_reframe, measure, nodes_left
+    from kit.suites.request import OPTIONS
+    from kit.suites.suite import load_suite
 
-    suite = _checked_run(arguments)
+    # What a thousand nodes would refuse is refused here.
+    request = parse_request(arguments, "kit fleet")
+    decided = [name for name in DECIDED if getattr(request, name)]
+    if decided:
+        raise click.UsageError(f"{OPTIONS[decided[0]]}: kit fleet sets it for each node; leave it out")
+    suite = load_suite(request.suite_name).name
     check_reframe()
     partition, known = _nodes(scheduler, partition, nodes)
     first = FleetPlan(
@@ -103,7 +111,7 @@ def _measured(
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
         command=shlex.split(command) if command else [sys.executable, "-m", "kit"],
-        arguments=list(arguments),
+        request=request,
         scheduler=scheduler,
         partition=partition,
         time_limit_s=time_limit,
@@ -144,18 +152,6 @@ def _unusable(node: FleetNode) -> Absent:
 
     code, why = ("node_state_why", {"why": node.why}) if node.why else ("node_state", {})
     return Absent(name=node.name, reason=Reason(code=code, values={"state": node.state, **why}))
-
-
-def _checked_run(arguments: tuple[str, ...]) -> str:
-    """Check the arguments as `kit run` does, before a thousand nodes do; return the suite's name."""
-    from kit.cli.run import run
-    from kit.suites.suite import DEFAULT_SUITE, load_suite
-
-    context = run.make_context("kit fleet", list(arguments))
-    decided = [name for name in DECIDED if context.params[name]]
-    if decided:
-        raise click.UsageError(f"--{decided[0].replace('_', '-')}: kit fleet sets it for each node; leave it out")
-    return load_suite(context.params["suite"] or DEFAULT_SUITE).name
 
 
 def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:

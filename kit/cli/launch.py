@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from kit.devices.catalog import DEVICES
 
@@ -81,7 +82,7 @@ def launch(
     if options["cpus"] and options["cpuset"]:
         raise click.UsageError("--cpus and --cpuset exclude each other; give one")
     options["cpus"] = options["cpus"] and int(options["cpus"])
-    asked = _checked_run(target, arguments)._replace(**options)
+    asked = _asked(target, arguments)._replace(**options)
     with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
     if asked.gpus and target not in with_gpus:
         raise click.UsageError(f"--gpus does not fit the target {target}; use the target {' or '.join(with_gpus)}")
@@ -91,49 +92,31 @@ def launch(
     return _run(asked)
 
 
-def _checked_run(target: str, arguments: tuple[str, ...]) -> ContainerRun:
-    """Check the arguments as `kit run` does, and find the files among them."""
-    from kit.cli.run import run
+def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
+    """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
+    from kit.cli.run import parse_request
+    from kit.cli.selftest import selftest
     from kit.engine.container_run import ContainerRun
-    from kit.suites.program import program_file
-    from kit.suites.suite import suite_file
     from kit.workloads.data.files import data_folder
 
-    if arguments[:1] == (SELFTEST,) and target != "cpu":
-        return _checked_selftest(target, arguments[1:])
-    asked = run.make_context("kit launch", list(arguments)).params
-    if asked["resume"] and not asked["out"]:
-        raise click.UsageError("--resume needs --out PATH: the profile of the interrupted run")
-    if any(":image=" in text for text in asked["variants"]):
+    if words[:1] == (SELFTEST,) and target != "cpu":
+        given = selftest.make_context("kit launch", list(words[1:])).params
+        if given["path"] is not None:
+            raise click.UsageError("--from needs no container; run `kit selftest --from` here")
+        if given["device"] not in (None, target):
+            raise click.UsageError(f"--device {given['device']} does not fit the target {target}; leave it out")
+        return ContainerRun(target, words if given["device"] else (*words, "--device", target), given["out"])
+    request = parse_request(words, "kit launch")
+    if any(variant.image for variant in request.variants.values()):
         raise click.UsageError("a container cannot start other images: give image variants to `kit run`")
     folder = data_folder()
-    if asked["data"] == "auto" and not (asked["resume"] or asked["programs"] or folder.is_dir()):
+    if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
         click.echo(
             f"kit: {folder} has no data sets, and the container has no network; run `kit data fetch` here", err=True
         )
-    own_device = asked["devices"] or asked["resume"] or target == "cpu"
-    named = [suite_file(asked["suite"] or ""), *map(program_file, asked["programs"])]
-    return ContainerRun(
-        target=target,
-        arguments=arguments if own_device else (*arguments, "--device", target),
-        out=asked["out"],
-        files=tuple(file for file in named if file is not None),
-        may_exist=asked["resume"] or asked["force"],
-    )
-
-
-def _checked_selftest(target: str, arguments: tuple[str, ...]) -> ContainerRun:
-    """Check the arguments as `kit selftest` does; the target's devices are checked, not a suite measured on them."""
-    from kit.cli.selftest import selftest
-    from kit.engine.container_run import ContainerRun
-
-    asked = selftest.make_context("kit launch", list(arguments)).params
-    if asked["path"] is not None:
-        raise click.UsageError("--from needs no container; run `kit selftest --from` here")
-    if asked["device"] not in (None, target):
-        raise click.UsageError(f"--device {asked['device']} does not fit the target {target}; leave it out")
-    given = arguments if asked["device"] else (*arguments, "--device", target)
-    return ContainerRun(target=target, verb=SELFTEST, arguments=given, out=asked["out"])
+    if not request.devices and not request.resume and target != "cpu":
+        request = replace(request, devices=(target,))
+    return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))
 
 
 def _run(asked: ContainerRun) -> int:
@@ -152,7 +135,7 @@ def _run(asked: ContainerRun) -> int:
         raise EngineError("; ".join([str(error), *again])) from None
 
 
-def _unfinished(out: str | None) -> dict[Path, int]:
+def _unfinished(out: str) -> dict[Path, int]:
     """Return the folders of unfinished runs at `out`, each with when it was last written."""
     from kit.profile.unfinished import SUFFIX, folder_of
 

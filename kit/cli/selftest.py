@@ -12,8 +12,9 @@ from click.core import ParameterSource
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
 from kit.cli.options import DATA, PROFILE, format_options, print_report
-from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run, run
+from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run
 from kit.devices.catalog import DEVICES
+from kit.suites.request import RunRequest
 
 HOST = "cpu"
 
@@ -31,7 +32,7 @@ HOST = "cpu"
 )
 @DATA
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
-@click.option("--out", metavar="PATH", help="Write the profile to this file or folder.")
+@click.option("--out", default="", metavar="PATH", help="Write the profile to this file or folder.")
 @click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")
 @format_options
 def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401
@@ -53,11 +54,20 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     if path is not None and not any(variant.slowdown_pct for variant in read_profile(path).suite.variants):
         raise click.UsageError(f"{path}: this run injected no delay; give a profile that `kit selftest` wrote")
     if path is None:
-        given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-        with run.make_context("run", ["selftest", *given]) as context:
-            running = begin(context.params)
-            if measure(running, None) is None:
-                return EXIT_INTERRUPTED
+        request = RunRequest(
+            suite="selftest",
+            workloads=(options["workload"],),
+            backends=(options["backend"],),
+            tasks=(options["task"],),
+            batches=(options["batch"],),
+            rounds=options["rounds"],
+            data=options["data"],
+            seed=options["seed"],
+            out=options["out"],
+        )
+        running = begin(request)
+        if measure(running, request) is None:
+            return EXIT_INTERRUPTED
         path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
         click.echo(f"kit: saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again", err=True)
     print_report(profile_comparison(path), format_name)
@@ -71,7 +81,7 @@ def _refuse_of_members(context: click.Context) -> None:
             raise click.UsageError(f"--{name} does not go with --device, whose checks are fixed; leave it out")
 
 
-def _first_hour(device: str, backend: str | None, data: str, out: str | None, format_name: str) -> int:
+def _first_hour(device: str, backend: str | None, data: str, out: str, format_name: str) -> int:
     """Check a kind of device; return 0, 1 where a check failed, 130 where it was interrupted."""
     import msgspec
 
@@ -82,12 +92,18 @@ def _first_hour(device: str, backend: str | None, data: str, out: str | None, fo
     from kit.runner.interrupt import StopFlag
     from kit.workloads.catalog import WORKLOADS
 
-    given = ["--device", device, "--task", "train", "--workload", ",".join(WORKLOADS), "--rounds", "1", "--data", data]
-    given += ["--backend", backend] if backend else []
-    with run.make_context("run", ["quick", *given]) as context:
-        plan = plan_run(context.params)
+    request = RunRequest(
+        suite="quick",
+        devices=(device,),
+        tasks=("train",),
+        workloads=tuple(WORKLOADS),
+        backends=(backend,) if backend else (),
+        rounds=1,
+        data=data,
+    )
+    plan = plan_run(request)
     usual = f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json"
-    written = Path(out or ".") / usual if Path(out or ".").is_dir() else Path(str(out))
+    written = Path(out) / usual if Path(out or ".").is_dir() else Path(out)
     if written.exists():
         raise click.UsageError(f"--out {written}: this file exists; choose another")
     stop = StopFlag()

@@ -39,10 +39,9 @@ class ContainerRun(NamedTuple):
     """What is to run where, and what it is given of the machine; null: all that there is."""
 
     target: str  # cpu, gpu or tpu
-    arguments: tuple[str, ...] = ()  # of `kit run`, or of the verb
-    out: str | None = None  # among them
+    words: tuple[str, ...] = ("run",)  # after `kit`
+    out: str = ""  # among them
     files: tuple[Path, ...] = ()  # that they name
-    may_exist: bool = False  # the profile may be there: the run resumes it, or replaces it
     engine: str | None = None  # null: KIT_ENGINE's, else the one that is there
     image: str | None = None  # null: the target's
     cpus: int | None = None  # how many
@@ -50,10 +49,9 @@ class ContainerRun(NamedTuple):
     memory: str | None = None
     gpus: str | None = None
     rapl: bool = False
-    verb: str = "run"
 
     def command(self) -> str:
-        """Return what was typed but for the arguments of `kit run`: a resumed run needs the same."""
+        """Return what was typed but for the options of `kit run`: a resumed run needs the same."""
         given = {"--engine": self.engine, "--image": self.image, "--cpus": self.cpus}
         given |= {"--cpuset": self.cpuset, "--memory": self.memory, "--gpus": self.gpus}
         words = [word for option, value in given.items() if value for word in (option, str(value))]
@@ -121,7 +119,7 @@ def container_options(run: ContainerRun, usable: Sequence[int]) -> ContainerOpti
     environment |= {POWERCAP_ROOT: POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(
         image=run.image or TARGET_IMAGE.format(run.target),
-        command=[run.verb, *run.arguments],
+        command=[*run.words],
         binds=(POWERCAP,) if run.rapl else (),
         environment={COMMAND: run.command(), **environment},
         cpuset=run.cpuset or ",".join(map(str, usable[: run.cpus])),

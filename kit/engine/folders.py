@@ -18,12 +18,12 @@ NOT_MOUNTED_AT = (
 )  # fmt: skip
 
 
-def with_folders(options: ContainerOptions, out: str | None, files: Iterable[Path]) -> ContainerOptions:
+def with_folders(options: ContainerOptions, out: str, files: Iterable[Path]) -> ContainerOptions:
     """Return the options of a container that writes as this user, and into the profile's folder alone.
 
     Args:
         options: as yet without folders.
-        out: the profile, or its folder; null: the working directory.
+        out: the profile, or its folder; empty: the working directory.
         files: that are read.
 
     Raises:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kit.profile.unfinished import folder_of
+from kit.suites.request import RunRequest
 
 # Beside the profiles, hidden: plan, ReFrame's log and report, scripts and output of jobs.
 HIDDEN = ".fleet"
@@ -18,9 +19,9 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: list[str]
     folder: str  # of the profiles, absolute; every node sees it
-    run_in: str  # folder, absolute: names in the arguments are relative to it
+    run_in: str  # folder, absolute: names in the request are relative to it
     command: list[str]  # that starts the kit on a node
-    arguments: list[str]  # of `kit run`, suite and options
+    request: RunRequest  # what each node is asked for, but for its label and profile
     scheduler: str
     partition: str = ""
     time_limit_s: int | None = None
@@ -44,16 +45,12 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def script(self, node: str) -> str:
         """Return what a node runs, for a shell: an unfinished run is resumed, a finished one is left as it is."""
-        out = shlex.quote(str(self.profile(node)))
-        rounds = shlex.quote(str(self.rounds(node)))
-        run = shlex.join([*self.command, "run", *self.arguments, "--label", node, "--out", str(self.profile(node))])
-        return "; ".join(
-            [
-                f"cd {shlex.quote(self.run_in)} || exit",
-                f"if [ -d {rounds} ]; then exec {run} --resume",
-                f"elif [ -e {out} ]; then exit 0",
-                f"fi; exec {run}",
-            ]
+        profile, rounds = self.profile(node), self.rounds(node)
+        request = msgspec.structs.replace(self.request, label=node, out=str(profile))
+        run = shlex.join([*self.command, "run", *request.to_argv()])
+        return (
+            f"cd {shlex.quote(self.run_in)} || exit; if [ -d {shlex.quote(str(rounds))} ]; then exec {run} --resume; "
+            f"elif [ -e {shlex.quote(str(profile))} ]; then exit 0; fi; exec {run}"
         )
 
 

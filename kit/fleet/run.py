@@ -59,10 +59,9 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
             f"{there}: this profile exists; add --resume to measure what is missing, or choose another --out"
         )
     before = plan.hidden / "plan.json"
-    if begun and before.is_file() and (arguments := read_plan(str(before)).arguments) != plan.arguments:
-        raise KitError(
-            f"{plan.folder}: this fleet began with `{shlex.join(arguments)}`; resume with that, or choose another --out"
-        )
+    if begun and before.is_file() and (request := read_plan(str(before)).request) != plan.request:
+        words = shlex.join(request.to_argv())
+        raise KitError(f"{plan.folder}: this fleet began with `{words}`; resume with that, or choose another --out")
     return [node for node in plan.nodes if not is_whole(plan, node)]
 
 

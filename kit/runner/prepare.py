@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,7 +20,6 @@ from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Cell, Variant
-from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
@@ -33,9 +31,10 @@ from kit.sensors.catalog import probe_all
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_groups
 from kit.suites.program import sources_of
+from kit.suites.request import RunRequest
 from kit.suites.suite import Suite
 from kit.version import __version__
-from kit.workloads.catalog import WORKLOADS
+from kit.workloads.catalog import DATASETS, WORKLOADS
 from kit.workloads.data.choice import resolve_data
 from kit.workloads.data.files import data_folder
 from kit.workloads.installed import adding_distributions
@@ -117,8 +116,8 @@ def drop_missing_backends(
     return kept, list(missing.values())
 
 
-def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Reason | None]:
-    """Fetch and prove the data of every workload that has any.
+def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tuple[dict[str, str], Reason | None]:
+    """Fetch and prove the data of every workload that has any; without `fetch` what is here is proved.
 
     Return data set -> what is used, and why synthetic where it is.
 
@@ -129,7 +128,12 @@ def ensure_data(cells: Sequence[Cell], choice: str) -> tuple[dict[str, str], Rea
     if not built and choice != "auto":
         raise KitError(f"user programs and operations have their own data; leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)
-    resolved = {name: resolve_data(choice, name) for name in names}
+    # Data that is missing is resolved by its download, unless the choice is another.
+    resolved = {
+        name: resolve_data(choice, name)
+        for name in names
+        if fetch or choice not in ("auto", name) or not DATASETS[name].missing()
+    }
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]
     name, why = synthetic[0] if synthetic else ("", None)
     if why is not None and container().text("container.image"):
@@ -150,34 +154,25 @@ def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
 
 
 def prepare(
+    request: RunRequest,
     suite: Suite,
     cells: Sequence[Cell],
     variants: Sequence[Variant],
     *,
     skipped: Sequence[Skipped],
     data: tuple[dict[str, str], Reason | None],
-    seed: int,
-    clock: ClockChoice,
-    precision_pct: float | None = None,
-    label: str = "",
-    options: dict[str, Any] | None = None,
-    hosts: int = 1,
 ) -> RunPlan:
     """Return the plan of a new run of these cells, on the CPUs that are usable here.
 
     Args:
-        suite: which was asked for.
+        request: what is asked for.
+        suite: that comes of it.
         cells: that can be measured here.
-        variants: as members are started with them, their images' digests known.
+        variants: as workers are started with them, their images' digests known.
         skipped: backends without cells.
         data: as `ensure_data` returns it.
-        seed: of weights, batches, dropout and order.
-        clock: what stamps read.
-        precision_pct: rounds go on until each difference is known to within it.
-        label: the user's own name for the run.
-        options: of the command line, by the name they are typed with.
-        hosts: that cells of several devices are divided over.
     """
+    precision_pct = request.precision_pct
     rounds, sensors = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY, probe_all()
     return RunPlan(
         id=str(uuid.uuid4()),
@@ -198,14 +193,14 @@ def prepare(
             programs=sources_of(suite),
             data=data[0],
             data_reason=data[1],
-            seed=seed,
+            seed=request.seed,
             skipped=list(skipped),
-            hosts=hosts,
+            hosts=request.hosts,
         ),
         cells=list(cells),
         groups=plan_groups(cells, suite.compared, suite.baseline),
         cpus=usable_cpus(),
-        clock=clock,
-        label=label,
-        options=options or {},
+        clock=request.clock,
+        label=request.label,
+        options=request.decided(),
     )

@@ -61,15 +61,17 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             source = sources.get(cell.workload)
             if source is None or source.takes_task or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
+    networks = [cell for cell in cells.values() if not is_operation(cell)]
+    are_operations = all(_are_operations(suite, axes) for axes in suite.axes)
     modes = {name: ", ".join(CATALOG[name].compile_modes) for name in suite.axes[0].backends}
     asked = " or ".join(suite.axes[0].compile_modes)
-    if not cells and all(_are_operations(suite, axes) for axes in suite.axes):
+    if not cells and are_operations:
         having = ", ".join(filter(has_operations, CATALOG))
         raise SuiteError(f"{', '.join(modes)} cannot run operations; choose from {having}")
-    if not cells:
+    if not networks and not are_operations:
         known = "; ".join(f"{name} has {names}" for name, names in modes.items())
         raise SuiteError(f'suite "{suite.name}" has no cells, because no backend has the compile mode {asked}: {known}')
-    backends = {cell.backend for cell in cells.values()}
+    backends = {cell.backend for cell in networks or cells.values()}
     for name in named:
         if name not in backends:
             other = f"add one that it has ({modes[name]}), or leave out --backend {name}"
@@ -93,8 +95,8 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
         SuiteError: no cell has that value.
     """
     values = {str(cell.value(axis)) for cell in cells for axis in compare}
-    if baseline is not None and baseline not in values:
-        raise SuiteError(f"no cell has the baseline {baseline!r}; choose from {', '.join(sorted(values))}")
+    if baseline is not None:
+        check_choice("baseline", baseline, sorted(values))
     members: dict[str, list[Cell]] = {}
     for cell in cells:
         is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
@@ -238,9 +240,8 @@ def _check(suite: Suite) -> None:
         workloads = [] if programs else axes.workloads
         known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
         for parameter in axes.parameters:
-            if parameter not in known:
-                of, choices = ", ".join(axes.workloads), ", ".join(known) or "nothing: leave it out"
-                raise SuiteError(f"no parameter {parameter!r} of {of}; choose from {choices}")
+            kind = f"parameter of {', '.join(axes.workloads)}"
+            check_choice(kind, parameter, list(known), "" if known else "nothing: leave it out")
 
 
 def _check_parts(cell: Cell) -> None:

@@ -8,9 +8,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -19,6 +18,7 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import FigureName
+from kit.suites.toml_mistake import choices, mistake
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS
 
@@ -41,11 +41,10 @@ class SuiteError(KitError):
     """A suite, a program of it or an option that changes it is not one; or it has no cells."""
 
 
-def check_choice(kind: str, name: str, choices: Sequence[str], unless: str = "") -> None:
+def check_choice(kind: str, name: str, known: Sequence[str], unless: str = "") -> None:
     """Raise SuiteError with the choices, and with what to do `unless` one of them fits, if `name` is none of them."""
-    if name not in choices:
-        near = "".join(f"; did you mean {choice}?" for choice in get_close_matches(name, choices, n=1))
-        raise SuiteError(f"no {kind} {name!r}; choose from {', '.join(choices)}{unless}{near}")
+    if name not in known:
+        raise SuiteError(f"no {kind} {name!r}; {choices(name, known, unless)}")
 
 
 # Of `Axes`, by the coordinates of a cell; the first varies slowest.
@@ -178,13 +177,13 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         compare = ["workload" if axis == "program" else axis for axis in self.compare]
         msgspec.structs.force_setattr(self, "compare", compare)
         workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
-        known = [*AXES, *(parameter for workload in workloads for parameter in parameters_of(workload))]
+        known = dict.fromkeys([*AXES, *(name for workload in workloads for name in parameters_of(workload))])
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
         for name in (*self.compare, *shared, *rows):
             if name in shared and name in UNSHAREABLE:
                 raise ValueError(f"share: a process cannot be shared over {name!r}, which is fixed when it starts")
             if name not in known:
-                raise ValueError(f"no axis {name!r}; choose from {', '.join(dict.fromkeys(known))}")
+                raise ValueError(f"no axis {name!r}; {choices(name, known)}")
         for table, names in (("variants", self.variants), ("programs", self.programs)):
             for name in names:
                 if not VARIANT_NAME.fullmatch(name):
@@ -239,29 +238,17 @@ def load_suite(name: str) -> Suite:
         path = Path(__file__).parent / f"{name}.toml"
     try:
         data = path.read_bytes()
-        tables = tomllib.loads(data.decode())
-        programs, cells = tables.get("programs"), tables.get("cells", {})
-        if programs and isinstance(programs, dict) and isinstance(cells, dict):
-            tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
-        suite = msgspec.convert(tables, Suite)
+        text = data.decode()
+        tables = tomllib.loads(text)
     except OSError as error:
         raise SuiteError(f"{path} cannot be read: {error.strerror}; give the path of a suite's .toml file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path} is not TOML: {error}; {EXAMPLE}") from None
-    except msgspec.ValidationError as error:
-        raise SuiteError(f"{path} is not a suite: {error}{_choices(str(error))}; {EXAMPLE}") from None
+    programs, cells = tables.get("programs"), tables.get("cells", {})
+    if programs and isinstance(programs, dict) and isinstance(cells, dict):
+        tables["cells"] = OWN_AXES | {"workloads": list(programs)} | cells
+    try:
+        suite = msgspec.convert(tables, Suite)
+    except msgspec.ValidationError:
+        raise SuiteError(f"{path}{mistake(text, tables, Suite)}; {EXAMPLE}") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
-
-
-def _choices(refusal: str) -> str:
-    """Return ``; choose from fit, infer, train`` for a value or a field that msgspec refuses at a path."""
-    *_, last = ["", *re.findall(r"\.(\w+)", refusal.partition("`$")[2])]
-    if "enum value" in refusal:
-        choices = get_args({"tasks": Task, "feeds": Feed, "figures": FigureName}[last])
-    elif "unknown field" in refusal:
-        tables = {"cells": Axes, "measure": Measure, "quick": Quick, "table": TableShape, "variants": VariantTable}
-        fields = (tables | {"programs": ProgramTable}).get(last, Suite).__struct_encode_fields__
-        choices = tuple(field for field in fields if not field.startswith("_"))  # those are not the user's
-    else:
-        return ""
-    return f"; choose from {', '.join(choices)}"

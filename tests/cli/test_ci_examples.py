@@ -8,9 +8,9 @@ import yaml
 from click import Context
 
 from kit.cli.app import app
-from kit.suites.options import apply_options, variants_given
+from kit.cli.run import parse_request
 from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.suite import load_suite
+from kit.suites.request import requested_suite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "how-to" / "ci.md").read_text(encoding="utf-8")
@@ -37,12 +37,12 @@ def test_the_file_for_github_is_the_one_on_the_page():
     assert (DOCS / "examples" / "github-actions.yml").read_text(encoding="utf-8") == ACTIONS
 
 
-def test_its_suite_compares_base_and_head(tmp_path):
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "model.py").write_text(PYTHON)
-    (tmp_path / "ci.toml").write_text(TOML)
+def test_its_suite_compares_base_and_head(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "head/benchmarks").mkdir(parents=True)
+    (tmp_path / "head/benchmarks/model.py").write_text(PYTHON)
+    (tmp_path / "head/ci.toml").write_text(TOML)
     (_, *words), *_ = commands()
-    variants = variants_given(words[place + 1] for place, word in enumerate(words) if word == "--variant")
-    suite = apply_options(load_suite(str(tmp_path / "ci.toml")), {}, variants=variants)
+    suite = requested_suite(parse_request(words))
     (group,) = plan_groups(plan_cells(suite), suite.compared, suite.baseline)
     assert [key.rpartition("/")[2] for key in group.cells] == ["base", "head"] and group.baseline.endswith("/base")

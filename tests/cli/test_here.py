@@ -23,7 +23,7 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     # Data of its own would have to be fetched.
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
-    words = ("run", "quick", "--backend", "jax", "--backend", "torch", "--dry-run", "--out", "gone/run.json")
+    words = ("run", "quick", "--backend", "jax", "--backend", "torch", "--dry-run", "--out", "run.json")
     first, _, *groups = kit(*words).stdout.splitlines()
     assert "8 cells in 4 groups, 4 rounds of 6 cycles, about" in first
     assert groups[0].split("  ") == ["mlp train", "jax (baseline), torch"]

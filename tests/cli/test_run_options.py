@@ -29,7 +29,7 @@ def refused(*words):
 def runs(monkeypatch):
     """What would have been measured."""
     begun = []
-    monkeypatch.setattr(run_module, "measure", lambda running, budget, **_: begun.append(running))
+    monkeypatch.setattr(run_module, "measure", lambda running, request, **_: begun.append(running))
     return begun
 
 
@@ -66,6 +66,8 @@ def test_resume_takes_the_same_words_again_and_refuses_what_differs(runs, tmp_pa
     runs[-1]._kept.close()
     other = [word.replace("32,64", "32") for word in words]
     assert "--batch is 32 here and 32, 64 in" in refused(*other, "--resume")
+    dry = kit(*words, "--resume", "--dry-run")
+    assert "4 groups" in dry.stdout and len(runs) == 4, "it measures nothing"
 
 
 def test_a_label_is_one_short_line(planned):
@@ -74,9 +76,7 @@ def test_a_label_is_one_short_line(planned):
         assert "--label" in refused("run", "--label", label)
 
 
-def test_the_old_name_of_until_precision_says_what_to_give():
-    assert "--dtype bfloat16" in refused("run", "--precision", "bfloat16")
-    assert "--until-precision 2" in refused("run", "--precision", "2")
+def test_options_that_exclude_each_other_are_refused():
     assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
     assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
 

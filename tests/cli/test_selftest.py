@@ -60,7 +60,7 @@ def test_its_table_says_what_was_found(path):
 
 def test_the_command_that_judges_it_again_can_be_typed(path, monkeypatch):
     kept = path.rename(path.with_name("it's a self-test.json"))
-    monkeypatch.setattr(command, "begin", lambda options: SimpleNamespace(path=kept, failed=[]))
-    monkeypatch.setattr(command, "measure", lambda running, budget: running)
+    monkeypatch.setattr(command, "begin", lambda request: SimpleNamespace(path=kept, failed=[]))
+    monkeypatch.setattr(command, "measure", lambda running, request: running)
     (again,) = re.findall("`(.*)`", CliRunner().invoke(app, ["selftest"]).stderr)
     assert shlex.split(again) == ["kit", "selftest", "--from", str(kept)]

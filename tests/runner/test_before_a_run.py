@@ -20,8 +20,8 @@ from kit.runner.examine import examine_data
 from kit.runner.output import profile_path
 from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
-from kit.suites.options import apply_options
 from kit.suites.plan import plan_cells
+from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite
 from kit.version import __version__
 from kit.workloads.catalog import DATASETS
@@ -162,7 +162,7 @@ def test_counters_from_before_a_pause_are_null_with_the_reason():
 def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
     monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
-    mlp = plan_cells(apply_options(load_suite("quick"), {"workloads": ["mlp"]}))
+    mlp = plan_cells(requested_suite(RunRequest(workloads=("mlp",))))
     assert ensure_data(mlp, "auto")[1].code == "no_mirror"
     monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
     used, why = ensure_data(mlp, "auto")

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from kit.errors import KitError
-from kit.suites.ceilings import CEILING_ROUNDS, with_ceilings
 from kit.suites.plan import plan_cells, plan_groups, plan_shared_groups
 from kit.suites.program import programs_given
+from kit.suites.request import CEILING_ROUNDS, with_ceilings
 from kit.suites.suite import Axes, Suite, load_suite
 from kit.workloads.operations import MATMUL, OPERATIONS, TRIAD, is_operation
 

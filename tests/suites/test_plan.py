@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from kit.errors import KitError
 from kit.profile.cell import AXES
-from kit.suites.options import apply_options
 from kit.suites.plan import MEMBERS_MAX, plan_cells, plan_groups, plan_shared_groups
-from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
+from kit.suites.request import RunRequest, requested_suite
+from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.layers import Dense
 
@@ -143,12 +143,12 @@ def test_every_group_finds_each_of_its_cells_in_one_process(compare, share, batc
 
 
 def test_a_backend_asked_for_by_name_does_not_vanish():
-    asked = apply_options(load_suite("quick"), {"backends": ["torch", "tensorflow"], "compile_modes": ["xla"]})
+    asked = requested_suite(RunRequest(suite="quick", backends=("torch", "tensorflow"), compile_modes=("xla",)))
     with pytest.raises(KitError, match=r"torch has no compile mode xla; add one that it has \(eager, compile\)"):
         plan_cells(asked, named=["torch", "tensorflow"])
     assert {cell.backend for cell in plan_cells(asked, named=["tensorflow"])} == {"tensorflow"}
     with pytest.raises(KitError, match="has no cells"):
-        plan_cells(apply_options(load_suite("quick"), {"backends": ["torch"], "compile_modes": ["jit"]}))
+        plan_cells(requested_suite(RunRequest(suite="quick", backends=("torch",), compile_modes=("jit",))))
 
 
 def test_parameters_are_axes_of_the_workloads_that_have_them():
@@ -165,7 +165,7 @@ def test_parameters_are_axes_of_the_workloads_that_have_them():
 @pytest.mark.parametrize(
     ("parameters", "line"),
     [
-        ({"units": [2]}, "no parameter 'units' of transformer; choose from width, depth, heads, length"),
+        ({"units": [2]}, "no parameter of transformer 'units'; choose from width, depth, heads, length"),
         ({"heads": [5]}, "transformer: width 64 is not a multiple of heads 5"),
     ],
 )
@@ -190,9 +190,9 @@ def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fi
 
 
 def test_a_baseline_that_was_narrowed_away_is_the_first_cell():
-    narrowed = apply_options(load_suite("batch-sweep"), {"workloads": ["mlp"], "batches": [1, 1000]})
+    narrowed = requested_suite(RunRequest(suite="batch-sweep", workloads=("mlp",), batches=(1, 1000)))
     groups = plan_groups(plan_cells(narrowed), narrowed.compare, narrowed.baseline)
     assert all("/b1/" in group.baseline for group in groups)
     assert narrowed.compared == ["batch"]
-    kept = apply_options(load_suite("batch-sweep"), {"backends": ["torch"]})
+    kept = requested_suite(RunRequest(suite="batch-sweep", backends=("torch",)))
     assert kept.baseline == "100"

@@ -6,9 +6,9 @@ import sys
 import pytest
 from refusals import refused
 
-from kit.suites.options import apply_options
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import programs_given, sources_of
+from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite
 
 # To import it is an error.
@@ -35,7 +35,7 @@ def models(tmp_path, monkeypatch):
 
 
 def suite_of(*texts, **axes):
-    return apply_options(load_suite("quick"), axes, programs=programs_given(texts))
+    return requested_suite(RunRequest(suite="quick", programs=texts, **axes))
 
 
 def cells_of(*texts, **axes):
@@ -92,9 +92,13 @@ def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeyp
     assert sources_of(suite)["mlp"].path == str(models / "new" / "model.py")
     cells = [(cell.workload, cell.task) for cell in plan_cells(suite)]
     assert cells == [("mlp", "train"), ("other", "train"), ("other", "infer")]
-    assert [cell.workload for cell in plan_cells(apply_options(suite, {"workloads": ["mlp"]}))] == ["mlp"]
-    assert "choose from mlp, other" in refused(plan_cells, apply_options(suite, {"workloads": ["cnn"]}))
-    assert "choose from program" in refused(plan_cells, apply_options(suite, {"backends": ["torch"]}))
+
+    def narrowed(**axes):
+        return requested_suite(RunRequest(suite=str(models / "mine.toml"), **axes))
+
+    assert [cell.workload for cell in plan_cells(narrowed(workloads=["mlp"]))] == ["mlp"]
+    assert "choose from mlp, other" in refused(plan_cells, narrowed(workloads=["cnn"]))
+    assert "choose from program" in refused(plan_cells, narrowed(backends=["torch"]))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_what_cannot_be_is_refused(models):
     for axis in ("workloads", "backends", "compile_modes", "feeds"):
         assert f"leave out --{axis.replace('_', '-')[:-1]}" in refused(suite_of, "model.py", **{axis: ["x"]})
     assert "leave out --dtype" in refused(suite_of, "model.py", precisions=["float32"])
-    program, feed = {"backends": ["program"]}, {"backends": ["torch"], "feeds": ["own"]}
-    assert "'program'; choose from tensorflow" in refused(plan_cells, apply_options(load_suite("quick"), program))
-    assert "no feed of torch 'own'; choose" in refused(plan_cells, apply_options(load_suite("quick"), feed))
+    program, feed = RunRequest(backends=("program",)), RunRequest(backends=("torch",), feeds=("own",))
+    assert "'program'; choose from tensorflow" in refused(plan_cells, requested_suite(program))
+    assert "no feed of torch 'own'; choose" in refused(plan_cells, requested_suite(feed))
     assert "no task of a program 'fit'" in refused(plan_cells, suite_of("model.py", tasks=["fit"]))

@@ -6,8 +6,8 @@ from refusals import refused
 
 from kit.profile.cell import Variant
 from kit.runner.time_left import estimate
-from kit.suites.options import QUICK_FIT_STEPS, apply_options, parameters_given, variants_given
 from kit.suites.plan import MEMBERS_MAX, is_whole, plan_cells, plan_groups, plan_shared_groups
+from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 
 MINE = """
@@ -18,6 +18,10 @@ workloads = ["mlp"]
 backends = ["torch"]
 tasks = ["train"]
 """
+
+
+def requested(suite="standard", **fields):
+    return requested_suite(RunRequest(suite=str(suite), **fields))
 
 
 def suite_file(folder, text=MINE):
@@ -52,9 +56,8 @@ def test_the_hash_is_of_the_file(tmp_path):
 
 
 def test_a_program_is_a_workload_by_either_name():
-    suite = load_suite("quick")
-    assert apply_options(suite, {}, compare=["program"]).compared == ["workload"]
-    assert replace(suite, compare=["program"]).compared == ["workload"]
+    assert requested(compare=["program"]).compared == ["workload"]
+    assert replace(load_suite("quick"), compare=["program"]).compared == ["workload"]
 
 
 def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
@@ -70,25 +73,32 @@ def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("name = ", "not TOML"),
-        ('name = "x"', "not a suite: Object missing required field `title`"),
-        (MINE + "extra = 1\n", "unknown field `extra` - at `$.cells`; choose from workloads, backends, devices,"),
-        (MINE.replace('"train"', '"trian"'), "'trian' - at `$.cells.tasks[0]`; choose from train, infer, fit; docs/"),
-        (MINE + "batches = [128, 0]\n", "`int` >= 1 - at `$.cells.batches[1]`; docs/reference/suite-file.md"),
-        ('compare = ["color"]\n' + MINE, "no axis 'color'; choose from workload, backend"),
+        ("name = ", " is not TOML"),
+        ('name = "x"', ": title is missing"),
+        (MINE + "extra = 1\n", ", line 8: cells.extra is no setting; choose from workloads, backends, devices,"),
+        (MINE.replace('"train"', '"trian"'), ', line 7: cells.tasks[0] is "trian"; choose from fit, infer, train'),
+        (MINE + "batches = [128, 0]\n", ", line 8: cells.batches[1] is 0; give 1 or more; docs/"),
+        (MINE + "batches = 128\n", ", line 8: cells.batches is 128; give a list in [ ]"),
+        (MINE + "[quick]\ncells = [3]\n", ": quick.cells[0] is 3; give a table"),
+        ('compare = ["bakend"]\n' + MINE, ": no axis 'bakend'; choose from workload, backend, device"),
+        (MINE + '[measure]\nrounds = "8"\n', ', line 9: measure.rounds is "8"; give a whole number'),
+        (MINE + "[measure]\nrounds = true\n", ", line 9: measure.rounds is true; give a whole number"),
+        (MINE + '[measure]\nenergy_rounds = "lats"\n', 'is "lats"; choose from all, last; did you mean last?'),
         (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend', which is fixed"),
         (MINE + '[quick]\nshare = ["threads"]\n', "cannot be shared over 'threads'"),
-        (MINE + "[measure]\nblock_s = 0\n", "block_s 0.0 leaves no time"),
+        (MINE + "[measure]\nblock_s = 0\n", ": measure: block_s 0.0 leaves no time"),
         (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s is inf; give seconds"),
-        (MINE + "[table]\nrows = []\nfigures = ['f2']\n", "`$.table.figures[0]`; choose from train_time_s,"),
-        (MINE + '[variants.x]\npicture = "y"\n', "`picture` - at `$.variants[...]`; choose from python, image, env"),
+        (MINE + "[table]\nrows = []\nfigures = ['f2']\n", ', line 10: table.figures[0] is "f2"; choose from accuracy,'),
+        (MINE + '[variants.x]\npicture = "y"\n', "variants.x.picture is no setting; choose from python, image, env"),
+        (MINE + "[variants.new.env]\nTHREADS = 4\n", ", line 9: variants.new.env.THREADS is 4; give text in quotes"),
         (MINE + '[variants."a b/c"]\n', "'a b/c' is not a name"),
+        (MINE + '[variants."a b"]\nslowdown_pct = 200\n', 'variants."a b".slowdown_pct is 200; give 0 to 100'),
     ],
 )
-def test_a_file_that_is_no_suite_is_one_line_with_its_path_and_the_choices(tmp_path, text, line):
+def test_a_file_that_is_no_suite_is_one_line_with_the_users_own_words_and_the_choices(tmp_path, text, line):
     path = suite_file(tmp_path, text)
     message = refused(load_suite, path)
-    assert line in message and message.startswith(path)
+    assert line in message and message.startswith(path) and "$" not in message
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,7 @@ def test_a_file_that_is_no_suite_is_one_line_with_its_path_and_the_choices(tmp_p
     [
         ('"mlp"', '"mpl"', "no workload 'mpl'; choose from"),
         ('"torch"', '"pytorch"', "no backend 'pytorch'; choose from tensorflow, torch, jax; did you mean torch?"),
-        ('["train"]', '["train"]\nparameters = { unit = [64] }', "no parameter 'unit' of mlp; choose from nothing"),
+        ('["train"]', '["train"]\nparameters = { unit = [64] }', "no parameter of mlp 'unit'; choose from nothing"),
         ('["train"]', '["train"]\ncompile_modes = ["fast"]', "no compile mode 'fast'; choose from default"),
         ('["train"]', "[]", 'suite "mine" has no cells, because tasks is empty'),
     ],
@@ -111,44 +121,45 @@ def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
     assert "cannot be read" in refused(load_suite, f"{tmp_path}/")
 
 
-def test_options_replace_axes_and_quick_replaces_the_measure():
-    axes = {"batches": [7, 9], "tasks": ["infer"], "feeds": []}
-    suite = apply_options(load_suite("standard"), axes, rounds=5, quick=True)
+def test_options_replace_axes_and_quick_replaces_the_measure(tmp_path):
+    five = tmp_path / "five.toml"
+    five.write_text(MINE + "[measure]\nrounds = 1\n")
+    assert requested(five, quick=True).measure.rounds == 1, "a quick run is never longer"
+    suite = requested("five-nets", batches=[7, 9], tasks=["infer"], rounds=5, quick=True)
     cells = {(cell.batch, cell.task, cell.feed) for cell in plan_cells(suite)}
     assert cells == {(7, "infer", "device"), (9, "infer", "device")}
     assert suite.measure.rounds == 5
-    assert suite.measure.cycles == load_suite("quick").measure.cycles
-    assert suite.name == "standard-quick"
-    short = apply_options(load_suite("standard"), {}, rounds=1)
-    assert apply_options(short, {}, quick=True).measure.rounds == 1  # never longer
+    assert suite.measure.cycles == 4
+    assert suite.name == "five-nets-quick"
+    assert requested(quick=True).name == "quick", "the quick form of the default has a name of its own"
 
 
 def test_variants_of_the_command_line_are_compared_unless_it_says_otherwise():
     given = {"tcmalloc": VariantTable(env={"LD_PRELOAD": "x.so"})}
-    suite = apply_options(load_suite("quick"), {}, variants=given)
+    suite = requested(variants=given)
     assert suite.compared == ["variant"]
     # One alone is compared with the default.
     assert [variant.name for variant in suite.all_variants()] == ["default", "tcmalloc"]
-    assert apply_options(load_suite("quick"), {}, variants=given, compare=["backend"]).compared == ["backend"]
-    assert "no axis 'color'; choose from workload" in refused(apply_options, suite, {}, compare=["color"])
+    assert requested(variants=given, compare=["backend"]).compared == ["backend"]
+    assert "no axis 'color'; choose from workload" in refused(requested, compare=["color"])
 
 
 @pytest.mark.parametrize(
-    ("axes", "more", "compared"),
+    ("fields", "compared"),
     [
-        ({"batches": [32, 64]}, {}, ["batch"]),
-        ({"batches": [32, 64], "threads": [1, 2]}, {}, ["batch", "threads"]),
-        ({"feeds": ["device", "host"]}, {}, ["feed"]),
-        ({"batches": [32, 32]}, {}, ["backend"]),
-        ({"workloads": ["dblstm"]}, {"parameters": {"units": [16, 32], "layers": [1]}}, ["units"]),
+        ({"batches": [32, 64]}, ["batch"]),
+        ({"batches": [32, 64], "threads": [1, 2]}, ["batch", "threads"]),
+        ({"feeds": ["device", "host"]}, ["feed"]),
+        ({"batches": [32, 32]}, ["backend"]),
+        ({"workloads": ["dblstm"], "parameters": {"units": [16, 32], "layers": [1]}}, ["units"]),
         # Asked for otherwise.
-        ({"batches": [32, 64]}, {"compare": ["backend"]}, ["backend"]),
-        ({"batches": [32, 64]}, {"variants": {"x": VariantTable(env={"A": "1"})}}, ["variant"]),
-        ({"backends": ["torch", "jax"], "tasks": ["train", "infer"]}, {}, ["backend"]),
+        ({"batches": [32, 64], "compare": ["backend"]}, ["backend"]),
+        ({"batches": [32, 64], "variants": {"x": VariantTable(env={"A": "1"})}}, ["variant"]),
+        ({"backends": ["torch", "jax"], "tasks": ["train", "infer"]}, ["backend"]),
     ],
 )
-def test_several_values_of_an_option_are_compared(axes, more, compared):
-    suite = apply_options(load_suite("standard"), axes, **more)
+def test_several_values_of_an_option_are_compared(fields, compared):
+    suite = requested(**fields)
     assert suite.compared == compared
     groups = plan_groups(plan_cells(suite), suite.compared, suite.baseline)
     assert all(len(group.cells) > 1 for group in groups)
@@ -206,14 +217,14 @@ feeds = ["host"]
 )
 def test_options_narrow_each_table_of_cells(tmp_path, axes, expected):
     (tmp_path / "two.toml").write_text(TWO_TABLES)
-    suite = apply_options(load_suite(str(tmp_path / "two.toml")), axes)
+    suite = requested(tmp_path / "two.toml", **axes)
     cells = plan_cells(suite)
     assert {f"{cell.workload} {cell.task} {cell.feed}" for cell in cells} == expected
     assert {cell.batch for cell in cells} == set(axes.get("batches", [128]))
 
 
 def test_quick_shortens_a_suite_and_leaves_its_cells_sharing_and_epochs():
-    whole, quick = load_suite("frameworks-cnn"), apply_options(load_suite("frameworks-cnn"), {}, quick=True)
+    whole, quick = load_suite("frameworks-cnn"), requested("frameworks-cnn", quick=True)
     assert quick.name == "frameworks-cnn-quick"
     assert plan_cells(quick) == plan_cells(whole)
     assert quick.measure.share == whole.measure.share
@@ -236,19 +247,19 @@ tasks = ["fit"]
 
 
 def test_a_suite_says_itself_what_is_quick(tmp_path):
-    suite = load_suite(suite_file(tmp_path, MINE + OWN_QUICK))
-    quick = apply_options(suite, {"batches": [7]}, quick=True)
+    path = suite_file(tmp_path, MINE + OWN_QUICK)
+    quick = requested(path, batches=[7], quick=True)
     (cell,) = plan_cells(quick)
     assert (cell.task, cell.batch) == ("fit", 7)
     assert (quick.measure.cycles, quick.measure.fit_steps) == (7, 6)
     # What it leaves out is by the general rule, or the suite's own.
     assert (quick.measure.rounds, quick.measure.block_s) == (4, 0.5)
-    assert {cell.task for cell in plan_cells(apply_options(suite, {}))} == {"train"}
+    assert {cell.task for cell in plan_cells(requested(path))} == {"train"}
 
 
 @pytest.mark.parametrize("name", ["five-nets", "batch-sweep", "cnn-batch", "frameworks-cnn", "dblstm-har"])
 def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
-    suite = apply_options(load_suite(name), {}, quick=True)
+    suite = requested(name, quick=True)
     cells = plan_cells(suite)
     groups = plan_groups(cells, suite.compared, suite.baseline)
     bundles = plan_shared_groups(cells, groups, suite.measure.share)
@@ -266,10 +277,10 @@ def test_a_parameter_that_is_no_number_is_refused(text):
 
 def test_parameters_of_the_command_line_replace_the_suites():
     given = parameters_given(["units=32,64", "layers=1"])
-    cells = plan_cells(apply_options(load_suite("dblstm-har"), {}, parameters=given))
+    cells = plan_cells(requested("dblstm-har", parameters=given))
     assert {(cell.parameters["layers"], cell.parameters["units"]) for cell in cells} == {(1, 32), (1, 64)}
-    deeper = apply_options(load_suite("dblstm-har"), {}, parameters={"depth": [2]})
-    assert "no parameter 'depth'" in refused(plan_cells, deeper)
+    deeper = requested("dblstm-har", parameters={"depth": [2]})
+    assert "no parameter of dblstm 'depth'" in refused(plan_cells, deeper)
 
 
 def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is_not():

@@ -1,0 +1,125 @@
+"""A request and the words that make it: each is the other's inverse; and a dry run is refused like the run."""
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.cli.app import app
+from kit.cli.run import LABEL_MAX, PRECISIONS, SEED_MAX, parse_request
+from kit.devices.catalog import DEVICES
+from kit.suites.request import OPTIONS, RunRequest
+from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
+
+COUNTS = st.integers(1, 10**6)
+SECONDS = st.none() | st.floats(0, 1e9, exclude_min=True)
+NAMES = st.text("abcxyz019._+", min_size=1, max_size=8)
+TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
+VALUES = TEXTS.filter(lambda text: not any(f",{kind}=" in text for kind in ("python", "image", "env")))
+
+
+def listed(values):
+    return st.lists(values, max_size=3).map(tuple)
+
+
+def variants():
+    env = st.dictionaries(NAMES, st.just("") | VALUES, max_size=2)
+    fixed = st.fixed_dictionaries({"env": env}, optional={"python": VALUES}) | st.fixed_dictionaries({"image": VALUES})
+    tables = fixed.map(lambda fields: VariantTable(**fields))
+    named = st.dictionaries(st.from_regex(VARIANT_NAME, fullmatch=True), tables, max_size=3)
+    return named.filter(lambda given: list(given.values()) != [VariantTable()])
+
+
+REQUESTS = st.builds(
+    RunRequest,
+    suite=st.just("") | TEXTS.filter(lambda text: not text.startswith("-")),
+    backends=listed(NAMES),
+    workloads=listed(NAMES),
+    programs=listed(TEXTS),
+    devices=listed(st.sampled_from(list(DEVICES))),
+    device_counts=listed(COUNTS),
+    hosts=COUNTS,
+    tasks=listed(st.sampled_from(["train", "infer", "fit"])),
+    batches=listed(COUNTS),
+    parameters=st.dictionaries(NAMES, st.lists(COUNTS, min_size=1, max_size=3).map(tuple), max_size=2),
+    precisions=listed(st.sampled_from(PRECISIONS)),
+    threads=listed(COUNTS),
+    compile_modes=listed(NAMES),
+    feeds=listed(st.sampled_from(["device", "host"])),
+    variants=variants(),
+    compare=listed(NAMES),
+    budget_s=SECONDS,
+    quiet_s=SECONDS,
+    energy_s=st.just(0.0) | SECONDS,
+    data=TEXTS,
+    seed=st.integers(0, SEED_MAX),
+    clock=st.sampled_from(["auto", "monotonic_raw", "tsc", "cntvct"]),
+    label=st.text("ab-=, ä", max_size=LABEL_MAX).map(lambda text: " ".join(text.split())),
+    ceilings=st.booleans(),
+    force=st.booleans(),
+    quick=st.booleans(),
+    dry_run=st.booleans(),
+    as_json=st.booleans(),
+).flatmap(
+    lambda request: st.sampled_from([{}, {"rounds": 3}, {"precision_pct": 0.5}]).flatmap(
+        lambda length: st.sampled_from([{}, {"out": "-a b.json"}, {"out": "x/", "resume": True}]).map(
+            lambda place: msgspec.structs.replace(request, **length, **place)
+        )
+    )
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(REQUESTS)
+def test_the_words_of_a_request_make_it_again(request):
+    assert parse_request(request.to_argv()) == request
+    assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request, "a fleet's plan holds it"
+
+
+def test_a_request_of_nothing_has_no_words_and_every_field_its_option():
+    assert RunRequest().to_argv() == [] and parse_request([]) == RunRequest()
+    assert OPTIONS.keys() == {*RunRequest.__struct_fields__, "no_energy"}
+
+
+@pytest.mark.parametrize("table", [VariantTable(slowdown_pct=3.0), VariantTable(env={"A": "1,env=B=2"})])
+def test_what_only_a_file_can_say_is_refused(table):
+    with pytest.raises(SuiteError, match="give it in the suite's file"):
+        RunRequest(variants={"x": table}).to_argv()
+
+
+MISSING = "/nowhere/at/all"
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "line"),
+    [
+        ((), {"KIT_DATA": MISSING}, "KIT_DATA=/nowhere/at/all: the folder does not exist"),
+        (("--data", "mnits"), {}, "no data 'mnits'"),
+        (("--out", f"{MISSING}/run.json"), {}, "the folder does not exist; create it, or choose another --out"),
+        (("--out", "there.json"), {}, "there.json: this file exists"),
+        (("--out", "/proc/run.json"), {}, "cannot be written"),
+        (("--resume", "--out", "there.json"), {}, "nothing is left to resume"),
+        (("--device", "tpu"), {}, "--device tpu: this machine has only"),
+        (("--devices", "4096", "--batch", "4096"), {}, "--devices 4096: with --device cpu each takes one CPU"),
+        (("--devices", "2", "--hosts", "2"), {"SLURMD_NODENAME": ""}, "no node of a Slurm allocation"),
+        (("--variant", "x:image=none:1"), {"DOCKER_HOST": "unix:///nowhere.sock"}, "no Docker engine answers"),
+        (("--variant", f"x:python={MISSING}"), {}, "cannot run the worker for torch: No such file"),
+        (("--variant", "x:env=LD_PRELOAD=no.so"), {}, "LD_PRELOAD names no.so, which did not load"),
+        (("--clock", "cntvct"), {}, "cntvct"),
+        ((), {"KIT_PHASE_LIMIT_S": "soon"}, "KIT_PHASE_LIMIT_S"),
+        ((), {"KIT_PYTHON_TORCH": MISSING}, "cannot run the worker for torch: No such file"),
+    ],
+    ids=str,
+)
+def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_line(tmp_path, monkeypatch, words, environment, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.json").touch()
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    given = ["run", "quick", *words, "--backend", "torch", "--workload", "mlp", "--task", "infer"]
+    errors = [
+        str(CliRunner().invoke(app, [*given, *more], standalone_mode=False).exception) for more in ([], ["--dry-run"])
+    ]
+    assert line in errors[0] and errors[0] == errors[1] and "\n" not in errors[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["there.json"], "neither leaves anything"
