@@ -157,7 +157,7 @@ def _unusable(node: FleetNode) -> Absent:
 def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:
     """Return the partition, empty where there is none, and its nodes."""
     from kit.fleet.nodes import FleetNode, slurm_nodes
-    from kit.fleet.site import SLURM
+    from kit.fleet.plan import SLURM
 
     if scheduler in SLURM:
         return slurm_nodes(partition, nodes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kit.engine.container import Ended
-    from kit.engine.container_run import ContainerRun
+    from kit.engine.launch import ContainerRun
 
 # In place of a suite: checks of the target's devices.
 SELFTEST = "selftest"
@@ -77,7 +77,7 @@ def launch(
 
     `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
-    from kit.engine.container_run import as_line as line_of
+    from kit.engine.launch import as_line as line_of
 
     if options["cpus"] and options["cpuset"]:
         raise click.UsageError("--cpus and --cpuset exclude each other; give one")
@@ -96,7 +96,7 @@ def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
     from kit.cli.run import parse_request
     from kit.cli.selftest import selftest
-    from kit.engine.container_run import ContainerRun
+    from kit.engine.launch import ContainerRun
     from kit.workloads.data.files import data_folder
 
     if words[:1] == (SELFTEST,) and target != "cpu":
@@ -121,7 +121,7 @@ def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
 
 def _run(asked: ContainerRun) -> int:
     from kit.engine.connection import EngineError
-    from kit.engine.container_run import run_here
+    from kit.engine.launch import run_here
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
 

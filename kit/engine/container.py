@@ -8,14 +8,16 @@ from __future__ import annotations
 import select
 import socket
 import struct
-import sys
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from kit.engine.connection import EngineError
-from kit.engine.container_options import CDI_GPU, ContainerOptions
+from kit.devices.catalog import DEVICES
+from kit.engine.connection import EngineError, podman_version
+from kit.engine.container_options import CDI_GPU, Bind, ContainerOptions
 
 if TYPE_CHECKING:
     import docker
@@ -24,11 +26,21 @@ READ_B = 1 << 16
 # Docker Engine API, "Attach to a container": the stream, three zeros, the length of what follows.
 HEADER = struct.Struct(">BxxxL")
 STDERR = 2
-LOOK_EVERY_S = 0.1
 # A busy engine takes seconds to remove a container that has ended.
 REMOVED_S = 60
 # What marks a container as ours.
 LABEL = "io.steadykit"
+# A probe takes a second where the engine is at rest.
+ASK_TIMEOUT_S = 60.0
+# An older Podman would silently leave out a request for devices.
+CDI_PODMAN_MIN = (5, 4)
+DEV = Bind("/dev", "/host-dev")
+LIST_FILES = f"""
+import sys
+from pathlib import Path
+folder = Path("{DEV.inside}")
+print(*(Path("/dev", file.relative_to(folder)) for name in sys.argv[1:] for file in sorted(folder.glob(name))))
+"""
 
 
 class Output(NamedTuple):
@@ -135,21 +147,65 @@ class Container:
                         container.wait(condition="removed", timeout=REMOVED_S)
 
 
-def run_streamed(client: docker.DockerClient, options: ContainerOptions, is_stopping: Callable[[], bool]) -> Ended:
-    """Run a container, its output to ours and an interrupt to it; return how it ended.
+def ask(
+    client: docker.DockerClient,
+    image: str,
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    binds: Sequence[Bind] = (),
+) -> bytes:
+    """Return what a command writes to standard output in a container of the image.
 
     Raises:
-        EngineError: the engine refuses, or goes away.
+        EngineError: with its last line, where it fails; or it does not end.
     """
+    options = ContainerOptions(
+        image, [*command[1:]], entrypoint=(command[0],), environment=environment or {}, binds=tuple(binds)
+    )
+    answer, errors = bytearray(), bytearray()
+    deadline = time.monotonic() + ASK_TIMEOUT_S
     with Container(client, options) as container:
-        while (outputs := container.receive(LOOK_EVERY_S)) is not None:
+        while (outputs := container.receive(1.0)) is not None:
             for output in outputs:
-                stream = sys.stderr if output.is_error else sys.stdout
-                stream.buffer.write(output.data)
-                stream.flush()
-            if is_stopping():
-                container.end_input()
-        return container.wait()
+                (errors if output.is_error else answer).extend(output.data)
+            if time.monotonic() > deadline:
+                raise EngineError(f"image {image}: {command[0]} did not end within {ASK_TIMEOUT_S:.0f} s")
+        status = container.wait().status
+    if status:
+        last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise EngineError(f"image {image}: {command[0]} failed: {last}")
+    return bytes(answer)
+
+
+def with_devices(client: docker.DockerClient | None, target: str, options: ContainerOptions) -> ContainerOptions:
+    """Return the options with the target's devices; null for `client`: as this machine has them, unchecked.
+
+    Raises:
+        EngineError: they are not there, or the engine cannot give them.
+    """
+    needs = DEVICES[target].in_container
+    version = podman_version(client) if client else None
+    if needs.gpus and version and version < CDI_PODMAN_MIN:
+        raise EngineError(
+            f"Podman {'.'.join(map(str, version))} gives no GPUs through its socket; install Podman 5.4 or later, or "
+            f"run the command that `kit launch {target} --engine podman --print` prints"
+        )
+    # Podman says nothing of its own about devices: they come by the Container Device Interface, or not.
+    if client and not version and needs.why_not and (why := needs.why_not(client.info())):
+        raise EngineError(why)
+    files: list[str] = []
+    if needs.files and client:
+        files = ask(client, options.image, ["python3", "-c", LIST_FILES, *needs.files], binds=(DEV,)).decode().split()
+        if not files:
+            raise EngineError(needs.why_no_files)
+    elif needs.files:
+        here = [str(file) for pattern in needs.files for file in sorted(Path(DEV.source).glob(pattern))]
+        files = here or [needs.file_unseen]
+    return options._replace(
+        gpus=needs.gpus and (options.gpus or needs.gpus),
+        devices=tuple(files),
+        unlimited_memlock=needs.unlimited_memlock,
+    )
 
 
 def explained(error: Exception) -> str:

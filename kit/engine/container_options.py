@@ -1,4 +1,4 @@
-"""What a container may do and see: the least that a measurement needs, for the engine's API and for its command line.
+"""What a container may do and see: the least that a measurement needs, once for the SDK and for the command line.
 
 Hardened: any user, nothing writable but what is mounted so and a /tmp in memory, no network, no capability. A rootless
 engine's root is the user whose engine it is, and no more; its CPUs are set by affinity, as it may lack the controller.
@@ -9,23 +9,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kit.engine.connection import EngineError, podman_version
+
+if TYPE_CHECKING:
+    import docker
 
 # Podman's --init needs a package of its own; without it only a signal in the first second goes unheard.
 RUN = {"docker": "docker run --rm --init", "podman": "podman run --rm"}
-# Of /tmp and of /dev/shm; taken only as it is used. torch.compile runs what it has built there, hence exec.
+# /tmp and /dev/shm take memory only as it is used. torch.compile runs what it has built there, hence exec.
 TMP = "rw,exec,nosuid,nodev,size=2g,mode=1777"
 SHM = "1g"
-HARDENED_LINE = (
-    f"--read-only --tmpfs /tmp:{TMP} --shm-size {SHM} --log-driver none --network none "
-    "--cap-drop ALL --security-opt no-new-privileges"
-)
-
-
 # A GPU's name, before = and its number, by the Container Device Interface: Podman has no other.
 CDI_GPU = "nvidia.com/gpu"
-# Of every image of ours.
+# Every image of ours has it.
 ENTRYPOINT = "kit-entrypoint"
+# What Podman itself answers, of version 4 and later: its answer to Docker's question is the host's, not this user's.
+PODMAN_INFO = "/v4.0.0/libpod/info"
 
 
 class Bind(NamedTuple):
@@ -59,79 +60,100 @@ class ContainerOptions(NamedTuple):
     engine: str = "docker"  # or podman
     is_rootless: bool = False
 
-    @property
-    def affinity(self) -> list[str]:
-        """What starts a command on the CPUs of the cpuset, where the engine is not asked to."""
-        return ["taskset", "-c", self.cpuset] if self.is_rootless and self.cpuset else []
-
-    @property
-    def inside_user(self) -> str | None:
-        """The user inside who is `user` outside."""
-        return "0:0" if self.is_rootless and self.user else self.user
-
-    @property
-    def cdi_gpus(self) -> list[str]:
-        """The GPUs, as Podman has them."""
-        return [f"{CDI_GPU}={gpu}" for gpu in (self.gpus or "").split(",") if gpu]
-
     def for_engine(self) -> dict[str, Any]:
         """Return the arguments of `containers.create`."""
-        from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
-
-        gpus: dict[str, Any] = {"capabilities": [["gpu"]], "device_ids": (self.gpus or "").split(",")}
-        if self.gpus == "all":
-            gpus = {"capabilities": [["gpu"]], "count": -1}
-        if self.engine == "podman":
-            gpus = {"driver": "cdi", "device_ids": self.cdi_gpus}
-        return {
-            "image": self.image,
-            "command": self.command,
-            "entrypoint": [*self.affinity, *self.entrypoint] if self.entrypoint else None,
-            "user": self.inside_user,
-            "mounts": [
-                Mount(bind.inside, bind.source, type=bind.kind, read_only=not bind.writable) for bind in self.binds
-            ],
-            "environment": dict(self.environment),
-            "working_dir": self.workdir,
-            "cpuset_cpus": None if self.affinity else self.cpuset,
-            "mem_limit": self.memory,
-            # No swap: a cell that does not fit is to fail, not to page.
-            "memswap_limit": self.memory,
-            # A member's answers would be written to disk beside the next one's steps.
-            "log_config": LogConfig(type="none"),
-            "device_requests": [DeviceRequest(**gpus)] if self.gpus else None,
-            "devices": [f"{device}:{device}:rwm" for device in self.devices],
-            "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
-            "read_only": True,
-            "tmpfs": {"/tmp": TMP},
-            "shm_size": SHM,
-            "network_mode": "none",
-            "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
-        }
+        entrypoint = [*self._affinity, *self.entrypoint] if self.entrypoint else None
+        settings = {name: value for name, value, _ in self._settings()}
+        return {"image": self.image, "command": self.command, "entrypoint": entrypoint, **settings}
 
     def as_line(self, more: str = "") -> str:
         """Return the command line that does the same; `more` are further options, for the shell as they are."""
-        entrypoint, *pinned = [*self.affinity, ENTRYPOINT] if self.affinity else [None]
-        options = [
-            ("--entrypoint", entrypoint),
-            ("--user", self.inside_user),
-            ("--cpuset-cpus", None if self.affinity else self.cpuset),
-            ("--memory", self.memory),
-            ("--memory-swap", self.memory),
-            ("--workdir", self.workdir),
-        ]
-        if self.engine == "podman":
-            options += [("--device", gpu) for gpu in self.cdi_gpus]
-        else:
-            options.append(("--gpus", self.gpus if self.gpus in (None, "all") else f'"device={self.gpus}"'))
-        for bind in self.binds:
-            mount = f"type={bind.kind},source={bind.source},target={bind.inside}"
-            options.append(("--mount", mount if bind.writable else f"{mount},readonly"))
-        options += [("--device", device) for device in self.devices]
-        options += [("--ulimit", "memlock=-1")] if self.unlimited_memlock else []
-        options += [("--env", f"{name}={value}") for name, value in self.environment.items()]
-        words = [word for option, value in options if value for word in (option, value)]
-        program = shlex.join([self.image, *pinned, *self.command])
-        parts = (RUN[self.engine], HARDENED_LINE, shlex.join(words), more, program)
+        entrypoint, *pinned = [*self._affinity, ENTRYPOINT] if self._affinity else [""]
+        words = [word for _, _, words in self._settings() for word in words] + _option("--entrypoint", entrypoint)
+        parts = [RUN[self.engine], shlex.join(words), more, shlex.join([self.image, *pinned, *self.command])]
         return " ".join(part for part in parts if part)
+
+    @property
+    def _affinity(self) -> list[str]:
+        """What starts a command on the CPUs of the cpuset, where the engine is not asked to."""
+        return ["taskset", "-c", self.cpuset] if self.is_rootless and self.cpuset else []
+
+    def _settings(self) -> list[tuple[str, Any, list[str]]]:
+        """Return each setting: its name and value in the SDK, and the words of the command line."""
+        from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
+
+        user = "0:0" if self.is_rootless and self.user else self.user
+        cpuset = None if self._affinity else self.cpuset
+        mounts = [
+            f"type={bind.kind},source={bind.source},target={bind.inside}{'' if bind.writable else ',readonly'}"
+            for bind in self.binds
+        ]
+        numbers = self.gpus.split(",") if self.gpus else []
+        cdi_gpus = [f"{CDI_GPU}={number}" for number in numbers]
+        gpus: dict[str, Any]
+        if self.engine == "podman":
+            gpus, gpu_words = {"driver": "cdi", "device_ids": cdi_gpus}, _option("--device", *cdi_gpus)
+        elif self.gpus == "all":
+            gpus, gpu_words = {"capabilities": [["gpu"]], "count": -1}, ["--gpus", "all"]
+        else:
+            gpus = {"capabilities": [["gpu"]], "device_ids": numbers}
+            gpu_words = ["--gpus", f'"device={self.gpus}"']
+        return [
+            ("read_only", True, ["--read-only"]),
+            ("tmpfs", {"/tmp": TMP}, ["--tmpfs", f"/tmp:{TMP}"]),
+            ("shm_size", SHM, ["--shm-size", SHM]),
+            # A worker's answers would be written to disk beside the next one's steps.
+            ("log_config", LogConfig(type="none"), ["--log-driver", "none"]),
+            ("network_mode", "none", ["--network", "none"]),
+            ("cap_drop", ["ALL"], ["--cap-drop", "ALL"]),
+            ("security_opt", ["no-new-privileges"], ["--security-opt", "no-new-privileges"]),
+            ("user", user, _option("--user", user)),
+            ("cpuset_cpus", cpuset, _option("--cpuset-cpus", cpuset)),
+            # No swap: a cell that does not fit is to fail, not to page.
+            ("mem_limit", self.memory, _option("--memory", self.memory)),
+            ("memswap_limit", self.memory, _option("--memory-swap", self.memory)),
+            ("working_dir", self.workdir, _option("--workdir", self.workdir)),
+            ("device_requests", [DeviceRequest(**gpus)] if numbers else None, gpu_words if numbers else []),
+            (
+                "mounts",
+                [Mount(bind.inside, bind.source, type=bind.kind, read_only=not bind.writable) for bind in self.binds],
+                _option("--mount", *mounts),
+            ),
+            ("devices", [f"{device}:{device}:rwm" for device in self.devices], _option("--device", *self.devices)),
+            (
+                "ulimits",
+                [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
+                ["--ulimit", "memlock=-1"] if self.unlimited_memlock else [],
+            ),
+            (
+                "environment",
+                dict(self.environment),
+                _option("--env", *(f"{name}={value}" for name, value in self.environment.items())),
+            ),
+        ]
+
+
+def _option(name: str, *values: str | None) -> list[str]:
+    """Return the option with each value, none for an empty one."""
+    return [word for value in values if value for word in (name, value)]
+
+
+def for_kind(client: docker.DockerClient, options: ContainerOptions) -> ContainerOptions:
+    """Return the options as this engine is to be asked for them: Docker or Podman, root's or a user's own.
+
+    Raises:
+        EngineError: a memory limit, which the engine of an unprivileged user would silently leave out.
+    """
+    info, is_podman = client.info(), podman_version(client) is not None
+    is_rootless = bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
+    if options.memory and is_rootless:
+        limits_memory = bool(info["MemoryLimit"])
+        if is_podman:
+            host = client.api.get(client.api.base_url + PODMAN_INFO).json()["host"]
+            limits_memory = "memory" in host["cgroupControllers"]
+        if not limits_memory:
+            raise EngineError(
+                f"--memory {options.memory}: this rootless engine has no memory controller; leave it out, or let root "
+                "add Delegate=memory to the unit user@.service (control groups version 2)"
+            )
+    return options._replace(engine="podman" if is_podman else "docker", is_rootless=is_rootless)

@@ -1,27 +1,21 @@
-"""An image on an engine: found or built, what it says of itself, and one answer of a program in it."""
+"""An image on an engine: found or built, and what it says of itself."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kit.backends.catalog import CATALOG
-from kit.engine.connection import EngineError
-from kit.engine.container import Container
-from kit.engine.container_options import Bind, ContainerOptions
-from kit.engine.kind import podman_version
+from kit.engine.connection import EngineError, podman_version
 from kit.fingerprint.software import kit_revision
 from kit.version import __version__
 
 if TYPE_CHECKING:
     import docker
 
-# A probe takes a second where the engine is at rest.
-ASK_TIMEOUT_S = 60.0
 VERSION_LABEL = "org.opencontainers.image.version"
 REVISION_LABEL = "org.opencontainers.image.revision"
 # Of a target, where none is named.
@@ -99,33 +93,3 @@ def _is_this_kit(image: Image) -> bool:
         return False
     of_image, here = image.labels.get(REVISION_LABEL), kit_revision()
     return not of_image or here is None or (of_image == here and not here.endswith("-dirty"))
-
-
-def ask(
-    client: docker.DockerClient,
-    image: str,
-    command: Sequence[str],
-    environment: Mapping[str, str] | None = None,
-    binds: Sequence[Bind] = (),
-) -> bytes:
-    """Return what a command writes to standard output in a container of the image.
-
-    Raises:
-        EngineError: with its last line, where it fails; or it does not end.
-    """
-    options = ContainerOptions(
-        image, [*command[1:]], entrypoint=(command[0],), environment=environment or {}, binds=tuple(binds)
-    )
-    answer, errors = bytearray(), bytearray()
-    deadline = time.monotonic() + ASK_TIMEOUT_S
-    with Container(client, options) as container:
-        while (outputs := container.receive(1.0)) is not None:
-            for output in outputs:
-                (errors if output.is_error else answer).extend(output.data)
-            if time.monotonic() > deadline:
-                raise EngineError(f"image {image}: {command[0]} did not end within {ASK_TIMEOUT_S:.0f} s")
-        status = container.wait().status
-    if status:
-        last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise EngineError(f"image {image}: {command[0]} failed: {last}")
-    return bytes(answer)

@@ -11,7 +11,6 @@ import reframe.utility.sanity as sn
 
 from kit.environment import FLEET_PLAN
 from kit.fleet.plan import read_plan
-from kit.fleet.run import is_whole
 
 PLAN = read_plan(os.environ[FLEET_PLAN])
 
@@ -38,4 +37,4 @@ class KitRun(rfm.RunOnlyRegressionTest):  # type: ignore[misc] # untyped
     @sanity_function  # type: ignore[name-defined, untyped-decorator] # noqa: F821
     def has_profile(self) -> Any:  # noqa: ANN401 - a deferred expression
         """Return whether the run is whole."""
-        return sn.assert_true(is_whole(PLAN, self.node), msg="no profile")
+        return sn.assert_true(PLAN.is_whole(self.node), msg="no profile")

@@ -12,7 +12,8 @@ import msgspec
 
 from kit.backends.catalog import CATALOG
 from kit.engine.connection import local_engine
-from kit.engine.image import ask, need_image
+from kit.engine.container import ask
+from kit.engine.image import need_image
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.version import __version__

@@ -1,4 +1,4 @@
-"""An engine that is not there, may not be used, is too old, or is none: each one line that says what to do."""
+"""An engine that is not there, may not be used, or is none: each one line that says what to do."""
 
 import hashlib
 import json
@@ -39,16 +39,10 @@ def test_no_engine_says_how_to_name_another(monkeypatch, tmp_path):
         connect()
 
 
-@pytest.mark.parametrize(
-    ("body", "line"),
-    [
-        *((body, "no Docker engine answers") for body in (b"<html>", b"{}", b"[]")),
-        *((b'{"ApiVersion": "%s", "Version": "18.06"}' % old, r"1\.40.*Docker 19\.03") for old in (b"1.20", b"1.39")),
-    ],
-)
-def test_what_is_no_engine_or_an_old_one_is_one_line(monkeypatch, answering, body, line):
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"[]", b'{"ApiVersion": "1.20", "Version": "1.8"}'])
+def test_what_is_no_engine_is_one_line(monkeypatch, answering, body):
     monkeypatch.setenv("DOCKER_HOST", answering(body))
-    with pytest.raises(EngineError, match=line):
+    with pytest.raises(EngineError, match="no Docker engine answers"):
         connect()
 
 

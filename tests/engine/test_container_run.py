@@ -9,14 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import app
-from kit.engine import container_run
 from kit.engine import image as image_module
+from kit.engine import launch as launch_module
 from kit.engine.connection import EngineError
-from kit.engine.container import Ended
+from kit.engine.container import Ended, with_devices
 from kit.engine.container_options import ContainerOptions
-from kit.engine.container_run import ContainerRun, as_line
-from kit.engine.devices import with_devices
 from kit.engine.image import Image
+from kit.engine.launch import ContainerRun, as_line
 from kit.version import __version__
 
 
@@ -138,5 +137,5 @@ def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(fo
         (folder / "notes.json").write_text('{"a": 1}')
         return Ended(status=status, out_of_memory=False)
 
-    monkeypatch.setattr(container_run, "run_here", run_here)
+    monkeypatch.setattr(launch_module, "run_here", run_here)
     assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status

@@ -14,12 +14,9 @@ import pytest
 from refusals import refused
 
 from kit.engine import connection
-from kit.engine.connection import connect, engine_for_line
-from kit.engine.container import explained
-from kit.engine.container_options import ContainerOptions
-from kit.engine.devices import with_devices
-from kit.engine.kind import for_kind, podman_version
-from kit.engine.podman import SOCKET, podman_socket
+from kit.engine.connection import PODMAN_SOCKET, connect, engine_for_line, podman_socket, podman_version
+from kit.engine.container import explained, with_devices
+from kit.engine.container_options import ContainerOptions, for_kind
 
 # What is asked of it, in one body: its version, its information, and Podman's own.
 ROOTLESS_PODMAN = {
@@ -102,7 +99,7 @@ def install(tmp_path):
 
 
 def test_podmans_socket_is_taken_when_it_is_chosen_and_where_docker_is_not(served, install, tmp_path, monkeypatch):
-    url = served(tmp_path / "run" / SOCKET, ROOTLESS_PODMAN)
+    url = served(tmp_path / "run" / PODMAN_SOCKET, ROOTLESS_PODMAN)
     assert "no Docker engine answers" in refused(connect), "without the command it is not looked for"
     assert podman_version(connect(engine="podman")) == (4, 3, 1)
     install("podman", "#!/bin/false")
@@ -117,7 +114,7 @@ def test_podmans_socket_is_taken_when_it_is_chosen_and_where_docker_is_not(serve
 
 @pytest.mark.parametrize("chosen", [{"DOCKER_HOST": "unix:///nowhere.sock"}, {"KIT_ENGINE": "docker"}])
 def test_another_engine_than_the_chosen_one_is_never_taken(served, install, tmp_path, monkeypatch, chosen):
-    served(tmp_path / "run" / SOCKET, ROOTLESS_PODMAN)
+    served(tmp_path / "run" / PODMAN_SOCKET, ROOTLESS_PODMAN)
     install("podman", "#!/bin/false")
     for name, value in chosen.items():
         monkeypatch.setenv(name, value)
@@ -129,9 +126,9 @@ def test_the_command_serves_where_no_socket_answers_and_ends_with_us(install, tm
     install("podman", SERVICE.format(python=sys.executable, path=path))
     program = textwrap.dedent("""
         import docker
-        from kit.engine import podman
-        podman.SOCKET = "none.sock"  # this machine's own
-        print(docker.DockerClient(base_url=podman.podman_socket()).version()["Version"])
+        from kit.engine import connection
+        connection.PODMAN_SOCKET = "none.sock"  # this machine's own
+        print(docker.DockerClient(base_url=connection.podman_socket()).version()["Version"])
     """)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     ended = subprocess.run(
@@ -149,7 +146,7 @@ def test_the_command_serves_where_no_socket_answers_and_ends_with_us(install, tm
 
 
 def test_without_the_command_or_where_its_service_fails_it_is_one_line(install, monkeypatch):
-    monkeypatch.setattr("kit.engine.podman.SOCKET", "none.sock")
+    monkeypatch.setattr("kit.engine.connection.PODMAN_SOCKET", "none.sock")
     assert "install it" in refused(connect, engine="podman")
     install("podman", "#!/bin/sh\necho 'cannot set up namespace' >&2\nexit 125\n")
     line = refused(connect, engine="podman")

@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 
 import profile_builder as b
+import psutil
 import pytest
 from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite
+from slurm_node import waited
 
 from kit.cli.app import app
 
@@ -35,6 +38,21 @@ def test_a_node_whose_kit_fails_says_why_in_its_own_words(reframe, place):
     done = fleet(place, *words, *started)
     assert done.returncode == 3
     assert "/data: no room left" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_the_command_alone_takes_its_jobs_back(reframe, place, number):
+    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
+    started = command(place, f"echo $$ > {place}/pid; exec sleep 600")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kit", "fleet", *words, *started],
+        cwd=place, env=os.environ | {"PYTHONPATH": PYTHONPATH}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert waited((place / "pid").exists)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130 and "--resume continues" in stderr
+    assert waited(lambda: not psutil.pid_exists(int((place / "pid").read_text())))
 
 
 @pytest.mark.parametrize(

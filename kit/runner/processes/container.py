@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from kit.backends.catalog import ENVIRONMENT_PREFIXES
 from kit.clock import now_ns
 from kit.engine.connection import local_engine
-from kit.engine.container import Container
-from kit.engine.container_options import Bind, ContainerOptions
-from kit.engine.devices import with_devices
-from kit.engine.folders import data_bind
+from kit.engine.container import Container, with_devices
+from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import need_image
-from kit.engine.kind import for_kind
+from kit.engine.launch import data_bind
 from kit.fingerprint.software import relevant_environment
 from kit.profile.reason import Reason, reason
 from kit.runner.processes.process import (
