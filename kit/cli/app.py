@@ -1,6 +1,6 @@
 """The command line: every verb, none of its work. Verbs import what they need when they are called.
 
-To add a verb, write `kit/cli/VERB.py` with a click command of that name, and name it here.
+To add a verb, write a click command of its name in a file of `kit/cli/`, and name both here.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import click
 
 from kit.version import __version__
 
-# In the order of `kit --help`, each with its line there: a module is imported when its verb is called.
+# In the order of `kit --help`: each verb's file and its line there. A file is imported when its verb is called.
 VERBS = {
-    "run": "Measure a suite and write its profile.",
-    "compare": "Compare the cells of a profile, or several profiles, with verdicts.",
-    "audit": "Check profiles for power, utilization and fairness problems.",
-    "plot": "Draw profiles as SVG, PNG or PDF.",
-    "show": "Show everything that one profile recorded.",
-    "suites": "List the built-in suites.",
-    "clock": "Measure how precise this machine's clock is.",
-    "data": "Check the data sets, or download them.",
-    "launch": "Measure in a container, with Docker or Podman.",
-    "fleet": "Measure every node of a cluster and name the slow ones.",
-    "doctor": "Report what this machine can and cannot measure, and why.",
-    "selftest": "Measure the smallest slowdown this machine can detect.",
+    "run": ("run", "Measure a suite and write its profile."),
+    "compare": ("compare", "Compare the cells of a profile, or several profiles, with verdicts."),
+    "audit": ("audit", "Check profiles for power, utilization and fairness problems."),
+    "plot": ("plot", "Draw profiles as SVG, PNG or PDF."),
+    "show": ("listings", "Show everything that one profile recorded."),
+    "suites": ("listings", "List the built-in suites."),
+    "clock": ("listings", "Measure how precise this machine's clock is."),
+    "data": ("listings", "Check the data sets, or download them."),
+    "launch": ("launch", "Measure in a container, with Docker or Podman."),
+    "fleet": ("fleet", "Measure every node of a cluster and name the slow ones."),
+    "doctor": ("listings", "Report what this machine can and cannot measure, and why."),
+    "selftest": ("selftest", "Measure the smallest slowdown this machine can detect."),
 }
 
 
@@ -39,13 +39,13 @@ class Verbs(click.Group):
         """Import a verb; null for one that there is not."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(import_module(f"kit.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"kit.cli.{VERBS[cmd_name][0]}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
         """List the verbs without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -2,55 +2,92 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from kit.cli.options import (
     METER,
     PROFILES,
-    Price,
     echo_first,
     format_options,
     in_processes,
     labels_of,
-    price_options,
     print_report,
     profile_files,
     read_meter,
 )
 from kit.errors import KitError
+from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
-    from kit.compare.axes import Axes
     from kit.compare.comparison import Comparison
     from kit.compare.meter import Meter
     from kit.compare.sample import Run
-    from kit.compare.suite_table import SuiteTable
-    from kit.profile.schema import Profile
     from kit.report.table import Report
-    from kit.suites.suite import Suite
 
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
 DETAILED_MAX = 20
 # At most this many slower rows are named.
 NAMED_MAX = 20
+EACH = "PRICE, or NAME=PRICE for one side, profile or device (repeatable)."
 
 
-class AxisNames(click.ParamType[tuple[str, ...]]):
-    """Names of axes, separated by commas."""
+def _axes(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
+    """Return the names of axes, which commas separate."""
+    return tuple(name for name in names.split(",") if name)
 
-    name = "axes"
 
-    def convert(self, value: object, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the names."""
-        return value if isinstance(value, tuple) else tuple(name for name in str(value).split(",") if name)
+def _prices(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    """Return each price by whose it is, empty for everybody's; a name may have a `=`."""
+    prices = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            prices[name] = float(number)
+        except ValueError:
+            prices[name] = math.nan
+        if not 0 <= prices[name] < math.inf:
+            line = f"{text!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform"
+            raise click.BadParameter(line, None, option)
+    return prices
+
+
+class CompareRequest(NamedTuple):
+    """What `kit compare` is asked for."""
+
+    profiles: tuple[Path, ...]
+    against: tuple[Path, ...] = ()  # the later runs, where there are two sides
+    baseline: str | None = None
+    format_name: str = USUAL
+    wide: bool = False
+    allowed_pct: float | None = None
+    metric: str | None = None
+    by: str | None = None
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
+    terms: str | None = None
+    all_cycles: bool = False
+    table_name: str | None = None
+    meter_file: Path | None = None
+    price_hour: Mapping[str, float] = MappingProxyType({})
+    price_kwh: Mapping[str, float] = MappingProxyType({})
+    force: bool = False
+    why: bool = False
+
+    @property
+    def axes(self) -> tuple[tuple[str, ...], ...]:
+        """Axes of tables, rows and columns; empty where they are to be the usual ones."""
+        return self.split, self.rows, self.columns
 
 
 class CompareCommand(click.Command):
@@ -65,9 +102,6 @@ class CompareCommand(click.Command):
         if AGAINST in args and AGAINST not in repeated:
             raise click.UsageError(f"{AGAINST} names no profile; follow it with the later runs", ctx)
         return super().parse_args(ctx, repeated)
-
-
-NAMES = AxisNames()
 
 
 @click.command(cls=CompareCommand)
@@ -85,106 +119,78 @@ NAMES = AxisNames()
 )
 @click.option("--metric", metavar="NAME", help="Compare this metric: a column of CSV. Default: step.")
 @click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
-@click.option("--rows", type=NAMES, default=(), metavar="A,B", help="Make a row for each value of these axes.")
-@click.option("--columns", type=NAMES, default=(), metavar="A,B", help="Compare the values of these axes in columns.")
-@click.option("--split", type=NAMES, default=(), metavar="A,B", help="Make a table for each value of these axes.")
+@click.option("--rows", callback=_axes, default="", metavar="A,B", help="Make a row for each value of these axes.")
+@click.option(
+    "--columns", callback=_axes, default="", metavar="A,B", help="Compare the values of these axes in columns."
+)
+@click.option("--split", callback=_axes, default="", metavar="A,B", help="Make a table for each value of these axes.")
 @click.option("--filter", "terms", metavar="TEXT", help="Keep these cells: 'backend=torch,jax batch>=64'.")
 @click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
 @click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
 @METER
-@price_options
+@click.option(
+    "--price-hour", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of an hour: {EACH}"
+)
+@click.option("--price-kwh", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of a kWh: {EACH}")
 @click.option("--force", is_flag=True, help="Compare incompatible cells, too; their rows say (forced).")
 @click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
-def compare(
-    *,
-    profiles: tuple[Path, ...],
-    against: tuple[Path, ...],
-    baseline: str | None,
-    format_name: str,
-    wide: bool,
-    allowed_pct: float | None,
-    metric: str | None,
-    by: str | None,
-    rows: tuple[str, ...],
-    columns: tuple[str, ...],
-    split: tuple[str, ...],
-    terms: str | None,
-    all_cycles: bool,
-    table_name: str | None,
-    meter_file: Path | None,
-    price_hour: tuple[Price, ...],
-    price_kwh: tuple[Price, ...],
-    force: bool,
-    why: bool,
-) -> int:
+def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareRequest
     """Compare the cells of one profile, or each cell of several profiles with the same cell of the first.
 
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
-    from kit.compare.axes import Axes
+    from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
     from kit.report.table import Case, Report
 
-    before, after = list(profile_files(profiles)), list(profile_files(against))
-    prices, judged = Prices(dict(price_hour), dict(price_kwh)), _judged(metric, by, allowed_pct)
-    axes, is_plain = Axes(split, rows, columns), not (metric or by or terms or split or rows or columns)
-    is_judged = bool(after or allowed_pct is not None or why)
-    if table_name is not None:
-        if is_judged or any(prices) or all_cycles or meter_file is not None or not is_plain:
+    options |= {name: tuple(profile_files(options[name])) for name in ("profiles", "against")}
+    asked, allowed_pct = CompareRequest(**options), options["allowed_pct"]
+    if asked.metric and asked.by:
+        raise click.UsageError("--by and --metric choose the same thing; give one")
+    judged = metric_named(asked.metric or asked.by or "step")
+    if allowed_pct is not None and judged.compare != "ratio":
+        raise click.UsageError(f"--fail-if-slower allows a percentage; {judged.name} is not compared by its ratio")
+    prices = Prices(asked.price_hour, asked.price_kwh)
+    is_judged = bool(asked.against or allowed_pct is not None or asked.why)
+    is_changed = any((*asked.axes, asked.metric, asked.by, asked.terms, asked.all_cycles, asked.meter_file, *prices))
+    if asked.table_name is not None:
+        if is_judged or is_changed:
             others = "--against, --why, --meter, --metric, axes, prices, --all-cycles and --fail-if-slower"
             raise click.UsageError(f"--table draws one table; leave out {others}")
-        print_report(_suite_report(table_name, before), format_name)
+        print_report(_suite_report(asked.table_name, asked.profiles), asked.format_name)
         return 0
     try:
-        meter = read_meter(meter_file)
-        comparison = _compared(
-            before, after, baseline, judged, force=force, explain=why, meter=meter, all_cycles=all_cycles, axes=axes,
-            terms=terms, is_table=format_name in ("text", "markdown") and not wide and not prices.kwh,
-        )  # fmt: skip
-        if judged != "step_ns":
+        comparison = _compared(asked, judged.name)
+        if judged.name != "step_ns":
             _check_measured(comparison)
-        if meter is not None:
-            comparison.notes.append(meter.note())
         if any(prices):
             priced(comparison, prices)
     except PublishedError as published:
         if is_judged:
             raise
-        print_report(_suite_report(published.suite, before), format_name)
+        print_report(_suite_report(published.suite, asked.profiles), asked.format_name)
         return 0
     except KitError as error:
-        if format_name == "junit":
+        if asked.format_name == "junit":
             # A CI server that is given an empty file reports that, and not why.
             case = Case("comparable", "kit compare", "error", str(error), "not comparable")
-            print_report(Report("kit compare", [], [], cases=[case]), format_name)
+            print_report(Report("kit compare", [], [], cases=[case]), asked.format_name)
         raise
-    if why:
+    if asked.why:
         report = why_report(comparison, allowed_pct)
     else:
-        # With these options the next command is the same one with a further option.
-        is_plain = is_plain and not (after or before[1:] or baseline or all_cycles or meter_file or any(prices))
-        file = before[0] if is_plain else None
-        report = comparison_report(comparison, _titles(comparison), wide=wide, allowed_pct=allowed_pct, file=file)
-    print_report(report, format_name)
+        # With other options the next command is not the same one with a further option.
+        is_plain = not (is_changed or asked.against or asked.profiles[1:] or asked.baseline)
+        file, titles = asked.profiles[0] if is_plain else None, _titles(comparison)
+        report = comparison_report(comparison, titles, wide=asked.wide, allowed_pct=allowed_pct, file=file)
+    print_report(report, asked.format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
-
-
-def _judged(metric: str | None, by: str | None, allowed_pct: float | None) -> str:
-    """Return the name of the metric that is compared."""
-    from kit.compare.metrics import metric_named
-
-    if metric and by:
-        raise click.UsageError("--by and --metric choose the same thing; give one")
-    judged = metric_named(metric or by or "step")
-    if allowed_pct is not None and judged.compare != "ratio":
-        raise click.UsageError(f"--fail-if-slower allows a percentage; {judged.name} is not compared by its ratio")
-    return judged.name
 
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return _compared([path], [], None, "step_ns")
+    return _compared(CompareRequest((path,)), "step_ns")
 
 
 def profile_comparison(path: Path) -> Report:
@@ -197,22 +203,24 @@ def profile_comparison(path: Path) -> Report:
 
 def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
+    from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import suite_report
     from kit.suites.plan import is_whole
     from kit.suites.request import RunRequest, requested_suite
-    from kit.suites.suite import published_file, suites_with_a_table
+    from kit.suites.suite import builtin_suites, published_file
 
     profile = read_profile(path)
     name = profile.suite.name.removesuffix("-quick")
-    if name not in suites_with_a_table():
+    quick = RunRequest(suite=name, quick=name != profile.suite.name)
+    suite = requested_suite(quick) if name in builtin_suites() else None
+    if suite is None or suite.table is None:
         return profile_comparison(path)
-    suite = requested_suite(RunRequest(suite=name, quick=name != profile.suite.name))
     document = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
-    published = [(name, read_profile(document))] if document is not None else []
+    profiles = [(path.stem, profile), *([(name, read_profile(document))] if document is not None else [])]
     file = shlex.quote(str(path))
-    hint = f"verdicts: kit compare {file} · every launch: kit show {file}"
-    return suite_report(_suite_table(suite, [(path.stem, profile), *published]), hint)
+    table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
+    return suite_report(table, f"verdicts: kit compare {file} · every launch: kit show {file}")
 
 
 def framework_titles(used: Iterable[str]) -> dict[str, str]:
@@ -236,72 +244,58 @@ def _titles(comparison: Comparison) -> dict[str, str]:
 class PublishedError(KitError):
     """A profile was not measured: it gets no verdict, only its suite's table."""
 
-    def __init__(self, suite: str, label: str) -> None:
-        super().__init__(f"{label} was published, not measured, and is never judged; leave it out")
-        self.suite, self._label = suite, label
-
-    def __reduce__(self) -> tuple[type[PublishedError], tuple[str, str]]:
-        return type(self), (self.suite, self._label)
+    suite = ""
 
 
 def _suite_report(name: str, paths: Sequence[Path]) -> Report:
+    """Return the table that a suite defines, of these profiles."""
+    from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import suite_report
-    from kit.suites.suite import load_suite
+    from kit.suites.suite import builtin_suites, load_suite
 
+    suite = load_suite(name)
+    if suite.table is None:
+        names = ", ".join(name for name in builtin_suites() if load_suite(name).table is not None)
+        raise click.UsageError(f"suite {suite.name} defines no table; choose from {names}, or leave out --table")
     profiles = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    table = _suite_table(load_suite(name), profiles)
+    table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
     if not any(figure.value is not None for row in table.values for column in row for figure in column.values()):
         raise click.UsageError(f"no profile has a figure of {name}'s table; measure the suite: kit run {name}")
     return suite_report(table)
 
 
-def _suite_table(suite: Suite, profiles: Sequence[tuple[str, Profile]]) -> SuiteTable:
-    from kit.compare.suite_table import suite_table
-    from kit.suites.suite import suites_with_a_table
-
-    if suite.table is None:
-        names = ", ".join(suites_with_a_table())
-        raise click.UsageError(f"suite {suite.name} defines no table; choose from {names}, or leave out --table")
-    return suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
-
-
-def _compared(
-    before: Sequence[Path],
-    after: Sequence[Path],
-    baseline: str | None,
-    by: str,
-    *,
-    force: bool = False,
-    explain: bool = False,
-    meter: Meter | None = None,
-    all_cycles: bool = False,
-    axes: Axes | None = None,
-    terms: str | None = None,
-    is_table: bool = False,
-) -> Comparison:
-    from kit.compare.axes import filter_runs
+def _compared(asked: CompareRequest, judged: str) -> Comparison:
+    """Return the comparison by one metric."""
+    from kit.compare.axes import Axes, filter_runs
     from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
 
-    paths, is_asked = [*before, *after], axes is not None and any(axes)
-    if is_asked and after:
+    paths, has_axes, names = [*asked.profiles, *asked.against], any(asked.axes), None
+    if has_axes and asked.against:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
-    names = None
-    if not is_asked and len(paths) > DETAILED_MAX:
+    if not has_axes and len(paths) > DETAILED_MAX:
+        is_table = asked.format_name in ("text", "markdown") and not asked.wide and not asked.price_kwh
         names = OF_A_TABLE if is_table else OF_MANY_RUNS
-    read = partial(_read_run, by=by, all_cycles=all_cycles, names=names, meter=meter)
+    meter = read_meter(asked.meter_file)
+    read = partial(_read_run, by=judged, all_cycles=asked.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
     # A meter counts what was used of it, and launches take longer to hand over than to read.
     runs = in_processes(read, files, in_one=names is None or meter is not None)
-    if terms is not None:
-        filter_runs(runs, terms)
+    if asked.terms is not None:
+        filter_runs(runs, asked.terms)
     findings: Sequence[Finding] = ()
-    if len(paths) == 1 and not is_asked:
+    if len(paths) == 1 and not has_axes:
         from kit.audit.audit import findings_of
 
         findings = findings_of(runs[0])
-    first, later = runs[: len(before)], runs[len(before) :]
-    return compare(first, later, axes=axes, baseline=baseline, force=force, explain=explain, findings=findings)
+    first, later = runs[: len(asked.profiles)], runs[len(asked.profiles) :]
+    comparison = compare(
+        first, later, axes=Axes(*asked.axes), baseline=asked.baseline, force=asked.force, explain=asked.why,
+        findings=findings,
+    )  # fmt: skip
+    if meter is not None:
+        comparison.notes.append(meter.note())
+    return comparison
 
 
 def _check_measured(comparison: Comparison) -> None:
@@ -327,7 +321,9 @@ def _read_run(
     label, path = file
     profile = read_profile(path)
     if not profile.measured:
-        raise PublishedError(profile.suite.name, str(path))
+        published = PublishedError(f"{path} was published, not measured, and is never judged; leave it out")
+        published.suite = profile.suite.name
+        raise published
     profile = profile if meter is None else meter.added_to(label, profile)
     if names is None:
         return read_run(label, profile, by, all_cycles=all_cycles)

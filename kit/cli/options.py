@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,33 +20,11 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROFILES = click.Path(exists=True, path_type=Path)
 CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
 
-# A price, and for whom: every row, or a side, profile or device by its name.
-Price = tuple[str, float]
-
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 R = TypeVar("R")
 # Fewer files are read in the time that processes take to start.
 PARALLEL_LEAST, CHUNK = 32, 8
-
-
-class PriceType(click.ParamType[Price]):
-    """A number of 0 or more, or NAME=NUMBER; a name may have a `=`."""
-
-    name = "price"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Price:
-        """Return whose it is, empty for everybody's, and the number."""
-        name, _, text = str(value).rpartition("=")
-        try:
-            price = float(text)
-        except ValueError:
-            price = math.nan
-        if not 0 <= price < math.inf:
-            self.fail(
-                f"{value!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform", param, ctx
-            )
-        return name, price
 
 
 DATA = click.option(
@@ -73,15 +50,6 @@ def read_meter(file: Path | None) -> Meter | None:
     from kit.compare.meter import Meter
 
     return Meter(file)
-
-
-def price_options(command: F) -> F:
-    """Return the command with the prices of an hour and of a kWh, which give it `price_hour` and `price_kwh`."""
-    by_name = "PRICE, or NAME=PRICE for one side, profile or device (repeatable)."
-    of_hour, of_kwh = f"Set the price of an hour: {by_name}", f"Set the price of a kWh: {by_name}"
-    hour = click.option("--price-hour", type=PriceType(), multiple=True, metavar="PRICE", help=of_hour)
-    kwh = click.option("--price-kwh", type=PriceType(), multiple=True, metavar="PRICE", help=of_kwh)
-    return hour(kwh(command))
 
 
 def format_options(command: F, formats: Sequence[str] = FORMATS) -> F:

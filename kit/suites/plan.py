@@ -53,7 +53,8 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
         KitError: a name that is not among its choices, a batch that no data set can fill, a program that is not
             there, or no cell.
     """
-    _check(suite)
+    for axes in suite.axes:
+        _check(suite, axes)
     sources = sources_of(suite)
     cells: dict[str, Cell] = {}
     for axes in suite.axes:
@@ -64,18 +65,19 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
     networks = [cell for cell in cells.values() if not is_operation(cell)]
     are_operations = all(_are_operations(suite, axes) for axes in suite.axes)
     modes = {name: ", ".join(CATALOG[name].compile_modes) for name in suite.axes[0].backends}
-    asked = " or ".join(suite.axes[0].compile_modes)
+    requested = " or ".join(suite.axes[0].compile_modes)
     if not cells and are_operations:
         having = ", ".join(filter(has_operations, CATALOG))
         raise SuiteError(f"{', '.join(modes)} cannot run operations; choose from {having}")
     if not networks and not are_operations:
         known = "; ".join(f"{name} has {names}" for name, names in modes.items())
-        raise SuiteError(f'suite "{suite.name}" has no cells, because no backend has the compile mode {asked}: {known}')
+        why = f"because no backend has the compile mode {requested}: {known}"
+        raise SuiteError(f'suite "{suite.name}" has no cells, {why}')
     backends = {cell.backend for cell in networks or cells.values()}
     for name in named:
         if name not in backends:
             other = f"add one that it has ({modes[name]}), or leave out --backend {name}"
-            raise SuiteError(f"{name} has no compile mode {asked}; {other}")
+            raise SuiteError(f"{name} has no compile mode {requested}; {other}")
     return list(cells.values())
 
 
@@ -125,7 +127,11 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
     several cells of the group, as the points of a sweep: then it holds those of all parts.
     """
     by_key = {cell.key: cell for cell in cells}
-    names = {key: _process_name(cell, share) for key, cell in by_key.items()}
+    # What the cells of one process have in common: operations share theirs.
+    names = {
+        key: f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
+        for key, cell in by_key.items()
+    }
     whole: dict[str, set[str]] = {}
     for group in groups:
         whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
@@ -135,24 +141,16 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
         is_swept = len({names[key] for key in whole[whole_key]}) < len(whole[whole_key])
         held = {key: names[key] if is_swept else f"{names[key]}{separator}{number}" for key in group.cells}
         sharing = (shared for shared in together if any(member.name in held.values() for member in shared.members))
-        shared = next(sharing, None)
-        if shared is None:
-            shared = SharedGroups([], [])
-            together.append(shared)
+        if (shared := next(sharing, None)) is None:
+            together.append(shared := SharedGroups([], []))
         shared.groups.append(group)
         members = {member.name: member for member in shared.members}
         for key, name in held.items():
             if name not in members:
-                members[name] = MemberPlan(name, [])
-                shared.members.append(members[name])
+                shared.members.append(members.setdefault(name, MemberPlan(name, [])))
             if by_key[key] not in members[name].cells:
                 members[name].cells.append(by_key[key])
     return together
-
-
-def _process_name(cell: Cell, share: Sequence[str]) -> str:
-    """Return what the cells of one process have in common: operations share theirs."""
-    return f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
 
 
 def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
@@ -190,9 +188,7 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
                 continue  # one has nothing to average
             cell = Cell(workload=workload, parameters={name: fields.pop(name) for name in known}, **fields)
             modes = CATALOG[cell.backend].compile_modes
-            if not suite.programs:
-                _check_network(cell)
-            _check_parts(cell)
+            _check_cell(cell)
             if cell.compile_mode == DEFAULT_COMPILE_MODE:
                 yield replace(cell, compile_mode=modes[0])
             elif cell.compile_mode in modes:
@@ -203,65 +199,56 @@ def _are_operations(suite: Suite, axes: Axes) -> bool:
     return {*axes.workloads} <= OPERATIONS.keys() - suite.programs.keys()
 
 
-def _check(suite: Suite) -> None:
+def _check(suite: Suite, axes: Axes) -> None:
     """Raise SuiteError where a name is none of its choices, or an axis is empty."""
-    for axes in suite.axes:
-        programs = {} if _are_operations(suite, axes) else suite.programs
-        entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(programs)}
-        modes = [DEFAULT_COMPILE_MODE, *dict.fromkeys(mode for of in entries.values() for mode in of.compile_modes)]
-        for name, values in asdict(axes).items():
-            if not values and name not in ("parameters", "threads", "batches_each", "variants"):
-                raise SuiteError(f'suite "{suite.name}" has no cells, because {name} is empty; give a value')
-        if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.variants.values()):
-            raise SuiteError("slowdown_pct slows only the steps of train and infer; leave out the task fit")
-        asked = [entries[name] for name in axes.backends if name in entries]
-        choices_of: list[tuple[str, Sequence[str], Sequence[str]]] = [
-            ("workload", axes.workloads, list(programs or [*WORKLOADS, *OPERATIONS])),
-            ("backend", axes.backends, list(entries)),
-            ("device", axes.devices, list(DEVICES)),
-            *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in asked),
-            *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in asked),
-            ("compile mode", axes.compile_modes, modes),
-            ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
-            ("task of a program", axes.tasks if programs else (), ("train", "infer")),
-        ]
-        for kind, names, choices in choices_of:
-            for name in names:
-                check_choice(kind, name, choices)
-        for kind, device in DEVICES.items():
-            for name in {*device.precisions} & {*axes.precisions}:
-                if {*axes.devices} != {kind}:
-                    line = f"precision {name} needs a {kind}; leave it out, or measure only on --device {kind}"
-                    raise SuiteError(line)
-        if FRAMEWORKS_OWN in axes.precisions and "cpu" in axes.devices:
-            raise SuiteError(
-                f"precision {FRAMEWORKS_OWN} needs a GPU or TPU, as a CPU's default is float32; give another --device"
-            )
-        workloads = [] if programs else axes.workloads
-        known = dict.fromkeys(parameter for workload in workloads for parameter in parameters_of(workload))
-        for parameter in axes.parameters:
-            kind = f"parameter of {', '.join(axes.workloads)}"
-            check_choice(kind, parameter, list(known), "" if known else "nothing: leave it out")
-
-
-def _check_parts(cell: Cell) -> None:
-    """Raise SuiteError where several devices cannot share the cell's batches."""
-    if cell.devices == 1:
-        return
-    entry = CATALOG[cell.backend]
-    if cell.device not in entry.data_parallel:
-        able = [name for name, other in CATALOG.items() if cell.device in other.data_parallel]
+    programs = {} if _are_operations(suite, axes) else suite.programs
+    entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(programs)}
+    modes = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
+    for name, values in asdict(axes).items():
+        if not values and name not in ("parameters", "threads", "batches_each", "variants"):
+            raise SuiteError(f'suite "{suite.name}" has no cells, because {name} is empty; give a value')
+    if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.variants.values()):
+        raise SuiteError("slowdown_pct slows only the steps of train and infer; leave out the task fit")
+    requested = [entries[name] for name in axes.backends if name in entries]
+    networks = [name for name in axes.workloads if name in {*WORKLOADS, *OPERATIONS} - programs.keys()]
+    known = [parameter for name in networks for parameter in parameters_of(name)]
+    parameter, nothing = f"parameter of {', '.join(axes.workloads)}", "" if known else "nothing: leave it out"
+    choices: list[tuple[str, Iterable[str], Iterable[str]]] = [
+        ("workload", axes.workloads, programs or [*WORKLOADS, *OPERATIONS]),
+        ("backend", axes.backends, entries),
+        ("device", axes.devices, DEVICES),
+        *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in requested),
+        *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in requested),
+        ("compile mode", axes.compile_modes, [DEFAULT_COMPILE_MODE, *modes]),
+        ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
+        ("task of a program", axes.tasks if programs else (), ("train", "infer")),
+        (parameter, axes.parameters, dict.fromkeys(known)),
+    ]
+    for kind, names, able in choices:
+        for name in names:
+            check_choice(kind, name, list(able), nothing if kind == parameter else "")
+    for kind, device in DEVICES.items():
+        for name in {*device.precisions} & {*axes.precisions}:
+            if {*axes.devices} != {kind}:
+                raise SuiteError(f"precision {name} needs a {kind}; leave it out, or measure only on --device {kind}")
+    if FRAMEWORKS_OWN in axes.precisions and "cpu" in axes.devices:
         raise SuiteError(
-            f"{entry.title} measures on only one {cell.device}; leave out --devices {cell.devices}, or choose from "
-            f"{', '.join(able)}"
+            f"precision {FRAMEWORKS_OWN} needs a GPU or TPU, as a CPU's default is float32; give another --device"
         )
+
+
+def _check_cell(cell: Cell) -> None:
+    """Raise SuiteError where several devices cannot share the cell's batches, or its network does not fit its data."""
+    entry = CATALOG[cell.backend]
+    if cell.devices > 1 and cell.device not in entry.data_parallel:
+        able = ", ".join(name for name, other in CATALOG.items() if cell.device in other.data_parallel)
+        line = f"leave out --devices {cell.devices}, or choose from {able}"
+        raise SuiteError(f"{entry.title} measures on only one {cell.device}; {line}")
     if cell.batch % cell.devices:
         line = f"batch {cell.batch} cannot be split over {cell.devices} devices; give a multiple of {cell.devices}"
         raise SuiteError(line)
-
-
-def _check_network(cell: Cell) -> None:
-    """Raise SuiteError where a network's data set is not there, does not fit its last layer, or cannot fill a batch."""
+    if not entry.builds_workloads:
+        return
     network = workload_of(cell.workload, cell.parameters)
     if network.data not in DATASETS:
         raise SuiteError(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import field
 from msgspec.structs import asdict, replace
 
 from kit.backends.catalog import FRAMEWORKS
@@ -38,42 +39,6 @@ from kit.suites.suite import (
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS
 
-# The option of each field, as it is typed.
-OPTIONS = {
-    "suite": "SUITE",
-    "backends": "--backend",
-    "workloads": "--workload",
-    "programs": "--program",
-    "devices": "--device",
-    "device_counts": "--devices",
-    "hosts": "--hosts",
-    "tasks": "--task",
-    "batches": "--batch",
-    "parameters": "--parameter",
-    "precisions": "--dtype",
-    "threads": "--threads",
-    "compile_modes": "--compile-mode",
-    "feeds": "--feed",
-    "variants": "--variant",
-    "compare": "--compare",
-    "rounds": "--rounds",
-    "precision_pct": "--until-precision",
-    "budget_s": "--budget",
-    "quiet_s": "--wait-for-quiet",
-    "energy_s": "--energy",
-    "no_energy": "--no-energy",
-    "data": "--data",
-    "seed": "--seed",
-    "clock": "--clock",
-    "label": "--label",
-    "ceilings": "--ceilings",
-    "out": "--out",
-    "force": "--force",
-    "resume": "--resume",
-    "quick": "--quick",
-    "dry_run": "--dry-run",
-    "as_json": "--json",
-}
 # A resumed run may have other values of these; everything else was decided when the run began.
 FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s")
 # Each value of these has its option anew, as a value may have commas.
@@ -92,40 +57,43 @@ _EXAMPLE = "for example --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
+    """What one run is asked for; in JSON each field has the name of its option.
 
-    suite: str = ""  # a built-in name, or the path of a .toml file; empty: the default
-    backends: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()  # my_model.py:function, or package.module:function
-    devices: tuple[str, ...] = ()  # kinds: cpu, gpu, tpu
-    device_counts: tuple[int, ...] = ()  # that share a batch
-    hosts: int = 1  # of a Slurm allocation, over which the devices are divided
-    tasks: tuple[Task, ...] = ()
-    batches: tuple[int, ...] = ()  # samples
-    parameters: dict[str, tuple[int, ...]] = {}
-    precisions: tuple[str, ...] = ()
-    threads: tuple[int, ...] = ()
-    compile_modes: tuple[str, ...] = ()
-    feeds: tuple[Feed, ...] = ()
-    variants: dict[str, VariantTable] = {}
-    compare: tuple[str, ...] = ()  # axes
-    rounds: int | None = None
-    precision_pct: float | None = None  # measure until each difference is known to within it
-    budget_s: float | None = None  # no round begins later
-    quiet_s: float | None = None  # wait so long at most for other programs to stop
-    energy_s: float | None = None  # of the block whose joules are measured; 0: none
-    data: str = "auto"
-    seed: int = 0
-    clock: ClockChoice = "monotonic_raw"
-    label: str = ""
-    ceilings: bool = False
-    out: str = ""  # the profile, or its folder
-    force: bool = False
-    resume: bool = False
-    quick: bool = False
-    dry_run: bool = False
-    as_json: bool = False
+    A field that is empty or null leaves the choice to the suite.
+    """
+
+    suite: str = field(name="SUITE", default="")  # a built-in name, or a .toml file
+    backends: tuple[str, ...] = field(name="--backend", default=())
+    workloads: tuple[str, ...] = field(name="--workload", default=())
+    programs: tuple[str, ...] = field(name="--program", default=())  # my_model.py:function, or a module's
+    devices: tuple[str, ...] = field(name="--device", default=())  # kinds: cpu, gpu, tpu
+    device_counts: tuple[int, ...] = field(name="--devices", default=())  # that share a batch
+    hosts: int = field(name="--hosts", default=1)  # of a Slurm allocation, which share the devices
+    tasks: tuple[Task, ...] = field(name="--task", default=())
+    batches: tuple[int, ...] = field(name="--batch", default=())  # samples
+    parameters: dict[str, tuple[int, ...]] = field(name="--parameter", default_factory=dict)
+    precisions: tuple[str, ...] = field(name="--dtype", default=())
+    threads: tuple[int, ...] = field(name="--threads", default=())
+    compile_modes: tuple[str, ...] = field(name="--compile-mode", default=())
+    feeds: tuple[Feed, ...] = field(name="--feed", default=())
+    variants: dict[str, VariantTable] = field(name="--variant", default_factory=dict)
+    compare: tuple[str, ...] = field(name="--compare", default=())  # axes
+    rounds: int | None = field(name="--rounds", default=None)
+    precision_pct: float | None = field(name="--until-precision", default=None)  # of differences: measured until then
+    budget_s: float | None = field(name="--budget", default=None)  # no round begins later
+    quiet_s: float | None = field(name="--wait-for-quiet", default=None)  # to wait for it
+    energy_s: float | None = field(name="--energy", default=None)  # of a long block; 0: no joules
+    data: str = field(name="--data", default="auto")
+    seed: int = field(name="--seed", default=0)
+    clock: ClockChoice = field(name="--clock", default="monotonic_raw")
+    label: str = field(name="--label", default="")
+    ceilings: bool = field(name="--ceilings", default=False)
+    out: str = field(name="--out", default="")  # the profile, or its folder
+    force: bool = field(name="--force", default=False)
+    resume: bool = field(name="--resume", default=False)
+    quick: bool = field(name="--quick", default=False)
+    dry_run: bool = field(name="--dry-run", default=False)
+    as_json: bool = field(name="--json", default=False)
 
     @property
     def suite_name(self) -> str:
@@ -167,6 +135,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 words += [OPTIONS[name], ",".join(map(str, value)) if isinstance(value, list) else str(value)]
         return words
+
+
+# The option of each field; no joules are 0 s of them.
+OPTIONS = dict(zip(RunRequest.__struct_fields__, RunRequest.__struct_encode_fields__, strict=True))
+OPTIONS |= {"no_energy": "--no-energy"}
 
 
 def requested_suite(request: RunRequest) -> Suite:

@@ -211,11 +211,6 @@ def builtin_suites() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.toml"))
 
 
-def suites_with_a_table() -> list[str]:
-    """Return the names of the built-in suites whose table `kit compare --table` draws."""
-    return [name for name in builtin_suites() if load_suite(name).table is not None]
-
-
 def published_file(suite: str) -> Path | None:
     """Return the published profile of a built-in suite; None where there is none."""
     return next((file for folder in PUBLISHED if (file := folder / f"{suite}.json").is_file()), None)

@@ -95,7 +95,7 @@ def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options
     commands = {verb: app.get_command(click.Context(app), verb) for verb in VERBS}
     assert {verb for verb, command in commands.items() if command.short_help} == set()
     with_hosts = {verb for verb, command in commands.items() if any("hosts" in of.name for of in command.params)}
-    assert {verb for verb, line in VERBS.items() if "host" in line} <= with_hosts
+    assert {verb for verb, (_, line) in VERBS.items() if "host" in line} <= with_hosts
 
 
 @pytest.mark.parametrize(
