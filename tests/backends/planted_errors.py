@@ -32,8 +32,7 @@ def changed(of, change, *names):
 
 def in_mlp(of):
     return {
-        "epsilon": another(of, epsilon=1e-8),
-        "learning_rate": another(of, learning_rate=0.00101),
+        "learning_rate": another(of, learning_rate=1.01 * of.optimizer.learning_rate),
         "kernel transposed": changed(of, np.transpose, "dense_1.kernel"),
     }
 
@@ -45,14 +44,14 @@ def in_cnn(of):
         return kernel.reshape(*flatten.input_shape, -1).transpose(2, 0, 1, 3).reshape(kernel.shape)
 
     return {
-        "learning_rate": another(of, learning_rate=1.1 * of.optimizer.learning_rate),
+        "learning_rate": another(of, learning_rate=1.01 * of.optimizer.learning_rate),
         "flattened channels first": changed(of, channels_first, "dense_2.kernel"),
     }
 
 
 def in_rnn(of):
     return {
-        "learning_rate": another(of, learning_rate=0.011),
+        "learning_rate": another(of, learning_rate=1.01 * of.optimizer.learning_rate),
         "recurrent kernel transposed": changed(of, np.transpose, "simplernn_0.recurrent_kernel"),
     }
 
@@ -70,7 +69,10 @@ def in_lstm(of):
 
 
 def in_autoencoder(of):
-    return {"learning_rate": another(of, learning_rate=0.00101), "epsilon": another(of, epsilon=1e-5)}
+    return {
+        "a bias that is not zero": changed(of, lambda bias: bias + 0.01, "dense_5.bias"),
+        "a kernel of half the variance": changed(of, lambda kernel: kernel / np.sqrt(2), "dense_2.kernel"),
+    }
 
 
 def in_dblstm(of):

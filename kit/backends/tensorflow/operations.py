@@ -10,6 +10,7 @@ import tensorflow as tf
 from kit.backends.protocol import DeviceBatch
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, set_precision
+from kit.backends.tensorflow.workers import Workers
 from kit.profile.cell import Cell
 from kit.workloads.operations import TRIAD_SCALE, length, square
 
@@ -23,6 +24,7 @@ class TensorFlowOperation(TensorFlowProgram):
         self._eager = cell.workload.startswith("copy")
         self._output = None
         self._targets_at = ""
+        self._workers = Workers()  # alone: nothing is averaged
         with tf.device(self._device):
             self._run = self._made(cell)
 

@@ -1,0 +1,92 @@
+"""Each backend's layers, losses, update rules, dropout and precisions against plain NumPy in float64."""
+
+import math
+
+import numpy as np
+import numpy_reference as reference
+import pytest
+import small_workloads as small
+
+from kit.workloads.weights import initial_weights
+
+pytestmark = pytest.mark.frameworks
+
+# float32 keeps 1.2e-7; a small network loses less than ten of those.
+FLOAT32_TOLERANCE = 2e-6
+# bfloat16 keeps 8 bits: a rounding is up to 2e-3 of a value near 1, and some dozen follow one another here.
+FEW_ROUNDINGS = 5e-2
+# Less than this and nothing was rounded to bfloat16: float32 itself differs by 1e-6.
+ROUNDED = 1e-5
+
+
+@pytest.mark.parametrize(("name", "feed"), [*((name, "device") for name in small.NETWORKS), ("small_cnn", "host")])
+def test_outputs_are_those_of_the_formulas(exercised, name, feed):
+    of, weights = small.NETWORKS[name], small.moved_weights(small.NETWORKS[name])
+    by_hand = [reference.forward(of, weights, batch.inputs) for batch in small.random_batches(of)]
+    outputs, _ = exercised.answer("outputs", name, "float32", feed)
+    assert outputs.dtype == np.float32
+    np.testing.assert_allclose(outputs, by_hand, atol=FLOAT32_TOLERANCE)
+
+
+@pytest.mark.parametrize("rule", small.RULES)
+def test_losses_follow_the_rule(exercised, rule):
+    of = small.small_mlp(rule)
+    network = reference.ReferenceMlp(of, initial_weights(of, 0))
+    by_hand = np.array([network.step(*batch) for batch in small.random_batches(of)])
+    losses, *_ = exercised.answer("rule", rule)
+    assert np.max(np.abs(losses - by_hand)) < FLOAT32_TOLERANCE * np.max(np.abs(by_hand))
+
+
+def test_either_feed_trains_alike_from_the_loss_of_the_formula(exercised):
+    of = small.SMALL_AUTOENCODER
+    device, host = (exercised.answer("losses", of.name, "float32", feed) for feed in ("device", "host"))
+    by_hand = reference.loss(of, small.moved_weights(of), small.random_batches(of)[0])
+    assert device[0] == pytest.approx(by_hand, rel=FLOAT32_TOLERANCE)
+    np.testing.assert_allclose(host, device, rtol=FLOAT32_TOLERANCE)
+
+
+def test_dropout(exercised):
+    """Dropout drops in training, scales what it keeps, and is off everywhere else.
+
+    One feature of 1 goes through dropout into logits (k, 0) with target 0. It is dropped with probability r, else it is
+    1 / (1 - r), so the mean loss tends to r ln 2 + (1 - r) ln(1 + exp(-k / (1 - r))).
+    """
+    losses, *logits = exercised.answer("dropout")
+    rate, if_kept = small.DROPOUT_RATE, math.log1p(math.exp(-small.DROPOUT_KERNEL / (1 - small.DROPOUT_RATE)))
+    expected = rate * math.log(2) + (1 - rate) * if_kept
+    standard_error = (math.log(2) - if_kept) * math.sqrt(rate * (1 - rate) / small.DROPOUT_BATCH)
+    assert len(set(losses)) == 3, "each step drops anew, also after a prediction"
+    # One false alarm in two million draws; the seeds are fixed besides.
+    assert np.max(np.abs(losses - expected)) < 5 * standard_error
+    for array in logits:  # of a prediction and of inference: with dropout on, a quarter would be (0, 0)
+        np.testing.assert_array_equal(array, np.broadcast_to([small.DROPOUT_KERNEL, 0.0], array.shape))
+
+
+@pytest.mark.parametrize("name", ["small_rnn", "small_transformer"])
+def test_bfloat16_is_near_float32_and_not_it(exercised, name):
+    rounded, whole = (
+        exercised.answer("outputs", name, precision, "device")[0] for precision in ("bfloat16", "float32")
+    )
+    assert ROUNDED < np.abs(rounded - whole).max() < FEW_ROUNDINGS
+
+
+@pytest.mark.parametrize("name", ["small_cnn", "small_lstm"])
+def test_training_in_bfloat16_keeps_small_updates(exercised, exercise_of, name):
+    rounded, whole = exercised.answer("losses", name, "bfloat16"), exercise_of("torch").answer("losses", name)
+    assert ROUNDED < np.abs(rounded - whole).max() < FEW_ROUNDINGS
+    # A loss of bfloat16 itself would have eight bits.
+    assert (rounded.astype(np.float32).view(np.uint32) & 0xFFFF).any()
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_every_operation_runs_in_its_precisions_and_leaves_finite_numbers(exercised, device):
+    shapes = {"matmul": (64, 64), "triad": (1 << 18,), "copy_in": (1 << 24,), "copy_out": (1 << 24,), "empty": None}
+    for name, shape in shapes.items():
+        array, output_device, compiled, settings = exercised.answer("operation", device, name, "float32")
+        assert array.shape == shape or name == "empty" or (name, exercised.name) == ("triad", "tensorflow")
+        assert np.isfinite(array).all()
+        assert (output_device, compiled) == ("cpu", 1) and settings, "a CPU stands in the GPU's place"
+    # Products of numbers between 0 and 1, 64 at a time.
+    whole, rounded = (exercised.answer("operation", device, "matmul", p)[0] for p in ("float32", "bfloat16"))
+    assert all(product.min() > 0 and 10 < product.mean() < 22 for product in (whole, rounded))
+    assert not np.array_equal(whole, rounded)
