@@ -12,24 +12,25 @@ from msgspec.structs import replace
 from kit.devices.catalog import DEVICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kit.engine.container import Ended
     from kit.engine.launch import ContainerRun
 
 # In place of a suite: checks of the target's devices.
 SELFTEST = "selftest"
+# What options of text may be, and what is right: the engine's own words for what is wrong with them name no option.
+FORMS = {
+    "cpus": (r"[1-9]\d*", "a number, such as 4; --cpuset chooses which, such as 0,1"),
+    "cpuset": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs, such as 0,1 or 0-3"),
+    "memory": (r"\d+[bkmgBKMG]?", "a size, such as 8g"),
+    "gpus": (r"\d+(,\d+)*", "indices, such as 0,1"),
+}
+CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 
 
-def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return a check of an option's text: the engine's own words for what is wrong with it name no option."""
-
-    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(form, value):
-            raise click.BadParameter(f"{value!r}; give {right}")
-        return value
-
-    return check
+def _formed(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    form, right = FORMS[option.name or ""]
+    if value is not None and not re.fullmatch(form, value):
+        raise click.BadParameter(f"{value!r}; give {right}")
+    return value
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -41,43 +42,24 @@ def _matching(form: str, right: str) -> Callable[[click.Context, click.Parameter
     help="Use this engine. Default: KIT_ENGINE, else Docker, else Podman.",
 )
 @click.option("--image", metavar="NAME", help="Use this image. Default: steadykit:TARGET, built if it is missing.")
-@click.option(
-    "--cpus",
-    callback=_matching(r"[1-9]\d*", "a number, such as 4; --cpuset chooses which, such as 0,1"),
-    metavar="N",
-    help="Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use.",
-)
-@click.option(
-    "--cpuset",
-    callback=_matching(r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs, such as 0,1 or 0-3"),
-    metavar="0,1",
-    help="Pin to these CPUs.",
-)
-@click.option(
-    "--memory", callback=_matching(r"\d+[bkmgBKMG]?", "a size, such as 8g"), metavar="8g", help="Limit memory."
-)
-@click.option(
-    "--gpus",
-    callback=_matching(r"\d+(,\d+)*", "indices, such as 0,1"),
-    metavar="0,1",
-    help="Use these GPUs (default: all).",
-)
+@click.option("--cpus", callback=_formed, metavar="N", help=CPUS_HELP)
+@click.option("--cpuset", callback=_formed, metavar="0,1", help="Pin to these CPUs.")
+@click.option("--memory", callback=_formed, metavar="8g", help="Limit memory.")
+@click.option("--gpus", callback=_formed, metavar="0,1", help="Use these GPUs (default: all).")
 @click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
 @click.option("--print", "as_line", is_flag=True, help="Print the docker or podman command; run nothing.")
-def launch(
-    *,
-    target: str,
-    arguments: tuple[str, ...],
-    as_line: bool,
-    **options: Any,  # noqa: ANN401 - click's own
-) -> int:
+def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Run `kit run` in a hardened container of the image for TARGET, and write the profile here, owned by you.
 
     All options of `kit run` may follow, also --out and --resume. For other machines see docs/how-to/cluster.md.
 
     `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
+    from kit.engine.connection import EngineError
     from kit.engine.launch import as_line as line_of
+    from kit.engine.launch import run_here
+    from kit.resume_command import resuming
+    from kit.runner.interrupt import StopFlag
 
     if options["cpus"] and options["cpuset"]:
         raise click.UsageError("--cpus and --cpuset exclude each other; give one")
@@ -89,7 +71,18 @@ def launch(
     if as_line:
         click.echo(line_of(asked))
         return 0
-    return _run(asked)
+    before, stop = _unfinished(asked.out), StopFlag()
+    try:
+        with stop.deferring_interrupts():
+            ended = run_here(asked, lambda: stop.requested)
+    except EngineError as error:
+        begun = [folder.with_suffix("") for folder, _ in _unfinished(asked.out).items() - before.items()]
+        again = [f"resume with `{resuming(path, asked.command())}`" for path in begun]
+        raise EngineError("; ".join([str(error), *again])) from None
+    if ended.out_of_memory and ended.status:
+        line = "the container ran out of memory, and the kernel killed a process; give more with --memory"
+        click.echo(f"kit: {line}", err=True)
+    return ended.status
 
 
 def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
@@ -111,28 +104,11 @@ def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
         raise click.UsageError("a container cannot start other images: give image variants to `kit run`")
     folder = data_folder()
     if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
-        click.echo(
-            f"kit: {folder} has no data sets, and the container has no network; run `kit data fetch` here", err=True
-        )
+        line = "has no data sets, and the container has no network; run `kit data fetch` here"
+        click.echo(f"kit: {folder} {line}", err=True)
     if not request.devices and not request.resume and target != "cpu":
         request = replace(request, devices=(target,))
     return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))
-
-
-def _run(asked: ContainerRun) -> int:
-    from kit.engine.connection import EngineError
-    from kit.engine.launch import run_here
-    from kit.resume_command import resuming
-    from kit.runner.interrupt import StopFlag
-
-    before, stop = _unfinished(asked.out), StopFlag()
-    try:
-        with stop.deferring_interrupts():
-            return _exit_status(run_here(asked, lambda: stop.requested))
-    except EngineError as error:
-        begun = [folder.with_suffix("") for folder, _ in _unfinished(asked.out).items() - before.items()]
-        again = [f"resume with `{resuming(path, asked.command())}`" for path in begun]
-        raise EngineError("; ".join([str(error), *again])) from None
 
 
 def _unfinished(out: str) -> dict[Path, int]:
@@ -142,12 +118,3 @@ def _unfinished(out: str) -> dict[Path, int]:
     path = Path(out or ".")
     folders = path.glob(f"*.json{SUFFIX}") if path.is_dir() else [folder_of(path)]
     return {folder: folder.stat().st_mtime_ns for folder in folders if folder.exists()}
-
-
-def _exit_status(ended: Ended) -> int:
-    """Return the exit status; say where the kernel ended it for want of memory."""
-    if ended.out_of_memory and ended.status:
-        click.echo(
-            "kit: the container ran out of memory, and the kernel killed a process; give more with --memory", err=True
-        )
-    return ended.status
