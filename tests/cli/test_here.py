@@ -33,11 +33,6 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     assert not list(tmp_path.iterdir())
 
 
-def test_quick_alone_is_the_suite_quick():
-    plans = [json.loads(kit("run", *words, "--dry-run", "--json").stdout) for words in (["quick"], ["--quick"])]
-    assert plans[0] == plans[1] and plans[0]["suite"] == "quick"
-
-
 @pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
 def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
     done = kit("run", *words, "--backend", "torch,jax", "--task", "infer", "--workload", "mlp", "--dry-run", "--json")
@@ -53,7 +48,8 @@ def test_clock_prints_the_certificate():
 
 
 def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("KIT_PYTHON_TORCH", "/nowhere/python")
+    for name in ("TORCH", "TENSORFLOW"):
+        monkeypatch.setenv(f"KIT_PYTHON_{name}", "/nowhere/python")
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
     findings = json.loads(kit("doctor", "--json").stdout)
     torch = next(finding for finding in findings["backends"] if finding["subject"] == "torch")

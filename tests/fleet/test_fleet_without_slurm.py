@@ -20,7 +20,7 @@ def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     (place / "hangs").touch()
     words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
     started = command(place, f"[ -e {place}/hangs ] && exec sleep 60")
-    done = fleet(place, *words, *started, "--time-limit", "2")
+    done = fleet(place, *words, *started, "--time-limit", "1")
     assert done.returncode == 3, done.stderr
     assert "here" in done.stdout and "time limit" in done.stdout
     (place / "hangs").unlink()

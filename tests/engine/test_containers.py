@@ -1,4 +1,4 @@
-"""What a container run is given: paths as they were typed, devices of this machine, and only what it may have."""
+"""A container: hardened, the same in the SDK's arguments and on the printed line, and what an engine cannot give."""
 
 import os
 import shlex
@@ -7,16 +7,117 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from engine_server import DOCKER, ROOTLESS_PODMAN
+from refusals import refused
 
 from kit.cli.app import app
 from kit.engine import image as image_module
 from kit.engine import launch as launch_module
-from kit.engine.connection import EngineError
-from kit.engine.container import Ended, with_devices
-from kit.engine.container_options import ContainerOptions
+from kit.engine.connection import EngineError, connect
+from kit.engine.container import Ended, explained, with_devices
+from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import Image
 from kit.engine.launch import ContainerRun, as_line
 from kit.version import __version__
+
+OURS = ContainerOptions(image="x", command=["run"], entrypoint=("kit",), user="12:34", cpuset="0,1", gpus="0,2")
+FULL = ContainerOptions(
+    image="steadykit:cpu",
+    command=["run", "quick", "--out", "a b.json"],
+    user="12:34",
+    binds=(Bind("/home/me/data", "/data"), Bind("results", "/profiles", writable=True)),
+    environment={"KIT_COMMAND": "kit launch cpu"},
+    workdir="/profiles",
+    cpuset="0,1",
+    memory="8g",
+    gpus="all",
+    devices=("/dev/vfio/0",),
+    unlimited_memlock=True,
+)
+HARDENED = {
+    "--read-only": ("read_only", True),
+    "--network none": ("network_mode", "none"),
+    "--cap-drop ALL": ("cap_drop", ["ALL"]),
+    "--security-opt no-new-privileges": ("security_opt", ["no-new-privileges"]),
+}
+
+
+@pytest.mark.parametrize("flag", HARDENED)
+def test_every_container_is_hardened_in_the_line_and_in_the_api(flag):
+    least = ContainerOptions(image="x", command=[])
+    name, value = HARDENED[flag]
+    assert flag in least.as_line()
+    assert least.for_engine()[name] == value
+
+
+def test_nothing_is_writable_but_what_says_so_and_tmp():
+    mounts = {mount["Target"]: mount["ReadOnly"] for mount in FULL.for_engine()["mounts"]}
+    assert mounts == {"/data": True, "/profiles": False}
+    assert list(FULL.for_engine()["tmpfs"]) == ["/tmp"]
+
+
+def test_the_line_says_all_that_the_api_is_told():
+    words = shlex.split(FULL.as_line())
+    pairs = set(pairwise(words))
+    assert {
+        ("--user", "12:34"), ("--cpuset-cpus", "0,1"), ("--memory", "8g"), ("--gpus", "all"),
+        ("--workdir", "/profiles"), ("--device", "/dev/vfio/0"), ("--ulimit", "memlock=-1"),
+        ("--env", "KIT_COMMAND=kit launch cpu"),
+        ("--mount", "type=bind,source=/home/me/data,target=/data,readonly"),
+        ("--mount", "type=volume,source=results,target=/profiles"),
+    } <= pairs  # fmt: skip
+    assert words[-5:] == ["steadykit:cpu", *FULL.command]
+
+
+def test_gpus_by_number_are_those():
+    (request,) = FULL._replace(gpus="0,2").for_engine()["device_requests"]
+    assert request["DeviceIDs"] == ["0", "2"]
+
+
+def client_at(url):
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("DOCKER_HOST", url)
+        return connect()
+
+
+def test_a_rootless_engine_gets_what_it_can_give(served, tmp_path):
+    client = client_at(served(tmp_path / "podman.sock", ROOTLESS_PODMAN))
+    given = for_kind(client, OURS).for_engine()
+    assert (given["user"], given["cpuset_cpus"]) == ("0:0", None)
+    assert given["entrypoint"] == ["taskset", "-c", "0,1", "kit"]
+    assert for_kind(client, OURS._replace(user=None)).for_engine()["user"] is None, "the image's stays"
+    assert "no memory controller" in refused(for_kind, client, OURS._replace(memory="1g"))
+
+
+def test_a_delegated_controller_limits_memory_and_docker_is_asked_as_ever(served, tmp_path):
+    delegated = ROOTLESS_PODMAN | {"host": {"cgroupControllers": ["memory"]}}
+    client = client_at(served(tmp_path / "podman.sock", delegated))
+    assert for_kind(client, OURS._replace(memory="1g")).for_engine()["mem_limit"] == "1g"
+    client = client_at(served(tmp_path / "engine.sock", DOCKER))
+    given = for_kind(client, OURS).for_engine()
+    assert (given["user"], given["cpuset_cpus"], given["entrypoint"]) == ("12:34", "0,1", ["kit"])
+    rootless = client_at(
+        served(tmp_path / "own.sock", DOCKER | {"SecurityOptions": ["name=rootless"], "MemoryLimit": False})
+    )
+    assert for_kind(rootless, OURS).for_engine()["user"] == "0:0"
+    assert "no memory controller" in refused(for_kind, rootless, OURS._replace(memory="1g"))
+
+
+def test_gpus_are_devices_of_podman_and_refused_where_it_would_leave_them_out(served, tmp_path):
+    old = client_at(served(tmp_path / "old.sock", ROOTLESS_PODMAN))
+    assert "install Podman 5.4" in refused(with_devices, old, "gpu", OURS)
+    new = client_at(served(tmp_path / "new.sock", ROOTLESS_PODMAN | {"Version": "5.4.0-rc1"}))
+    (request,) = with_devices(new, "gpu", for_kind(new, OURS)).for_engine()["device_requests"]
+    assert (request["Driver"], request["DeviceIDs"]) == ("cdi", ["nvidia.com/gpu=0", "nvidia.com/gpu=2"])
+    assert "nvidia-ctk cdi generate" in explained(RuntimeError("unresolvable CDI devices nvidia.com/gpu=all"))
+
+
+def test_podmans_line_says_all_that_its_api_is_told():
+    words = shlex.split(OURS._replace(engine="podman", is_rootless=True).as_line())
+    assert words[:3] == ["podman", "run", "--rm"]
+    assert {("--user", "0:0"), ("--entrypoint", "taskset"), ("--device", "nvidia.com/gpu=2")} <= set(pairwise(words))
+    assert words[-5:] == ["x", "-c", "0,1", "kit-entrypoint", "run"]
+    assert not {"--gpus", "--cpuset-cpus", "--init"} & {*words}
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +240,15 @@ def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(fo
 
     monkeypatch.setattr(launch_module, "run_here", run_here)
     assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status
+
+
+@pytest.mark.parametrize(
+    ("refusal", "remedy"),
+    [
+        ("bind source path does not exist: /sys/devices/virtual/powercap", "leave out --rapl"),
+        ('could not select device driver "" with capabilities: [[gpu]]', "NVIDIA Container Toolkit"),
+        ("Requested CPUs are not available - requested 99, available: 0-1", "--cpuset"),
+    ],
+)
+def test_a_refusal_of_the_engine_says_what_would_mend_it(refusal, remedy):
+    assert remedy in explained(RuntimeError(refusal))
