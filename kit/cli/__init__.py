@@ -16,7 +16,7 @@ from kit.printable import printable_line
 
 EXIT_BAD = 2
 EXIT_INTERRUPTED = 130
-# Counters, sensors and the control of members are the kernel's own.
+# Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What click says -> what a user is told.
@@ -86,4 +86,4 @@ def _is_typed(file: str) -> bool:
     """Return whether a word of the command names a file, or its folder, or a file beside it; or it lies here."""
     path, words = Path(file).absolute(), [word.rpartition("=")[2] for word in sys.argv[1:]]
     named = [Path(word).absolute() for word in words]
-    return {path, path.parent} & {Path.cwd(), *named, *(of.parent for of in named)} != set()
+    return {path, path.parent} & {Path.cwd(), *named, *(word.parent for word in named)} != set()

@@ -70,7 +70,7 @@ def audit(
     meter = read_meter(meter_file)
     files = list(zip(labels_of(paths), paths, strict=True))
     # Readings of a meter would be handed to each process, and what was read of them not back.
-    encoded = in_processes(partial(_asked_of, rules=rules, meter=meter), files, in_one=meter is not None)
+    encoded = in_processes(partial(_audited, rules=rules, meter=meter), files, in_one=meter is not None)
     answers = [msgspec.msgpack.decode(answer, type=tuple[Profile | None, Audit]) for answer in encoded]
     answers.sort(key=lambda answer: answer[0] is None)
     runs = [MeasuredRun(part.profiles[0].label, profile) for profile, part in answers if profile is not None]
@@ -85,7 +85,7 @@ def audit(
     return EXIT_UNREADABLE if len(runs) < len(answers) else exit_code(result, fail_on)
 
 
-def _asked_of(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> bytes:
+def _audited(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> bytes:
     """Return as much of one file as rules on several runs and reports take, and what the rules say of it.
 
     They are null and the reason where it cannot be audited. In MessagePack: pickling takes four times as long.

@@ -145,23 +145,25 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     from kit.report.table import Case, Report
 
     options |= {name: tuple(profile_files(options[name])) for name in ("profiles", "against")}
-    asked, allowed_pct = CompareRequest(**options), options["allowed_pct"]
-    if asked.metric and asked.by:
+    request, allowed_pct = CompareRequest(**options), options["allowed_pct"]
+    if request.metric and request.by:
         raise click.UsageError("--by and --metric choose the same thing; give one")
-    judged = metric_named(asked.metric or asked.by or "step")
+    judged = metric_named(request.metric or request.by or "step")
     if allowed_pct is not None and judged.compare != "ratio":
         raise click.UsageError(f"--fail-if-slower allows a percentage; {judged.name} is not compared by its ratio")
-    prices = Prices(asked.price_hour, asked.price_kwh)
-    is_judged = bool(asked.against or allowed_pct is not None or asked.why)
-    is_changed = any((*asked.axes, asked.metric, asked.by, asked.terms, asked.all_cycles, asked.meter_file, *prices))
-    if asked.table_name is not None:
+    prices = Prices(request.price_hour, request.price_kwh)
+    is_judged = bool(request.against or allowed_pct is not None or request.why)
+    is_changed = any(
+        (*request.axes, request.metric, request.by, request.terms, request.all_cycles, request.meter_file, *prices)
+    )
+    if request.table_name is not None:
         if is_judged or is_changed:
             others = "--against, --why, --meter, --metric, axes, prices, --all-cycles and --fail-if-slower"
             raise click.UsageError(f"--table draws one table; leave out {others}")
-        print_report(_suite_report(asked.table_name, asked.profiles), asked.format_name)
+        print_report(_suite_report(request.table_name, request.profiles), request.format_name)
         return 0
     try:
-        comparison = _compared(asked, judged.name)
+        comparison = _compared(request, judged.name)
         if judged.name != "step_ns":
             _check_measured(comparison)
         if any(prices):
@@ -169,22 +171,22 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     except PublishedError as published:
         if is_judged:
             raise
-        print_report(_suite_report(published.suite, asked.profiles), asked.format_name)
+        print_report(_suite_report(published.suite, request.profiles), request.format_name)
         return 0
     except KitError as error:
-        if asked.format_name == "junit":
+        if request.format_name == "junit":
             # A CI server that is given an empty file reports that, and not why.
             case = Case("comparable", "kit compare", "error", str(error), "not comparable")
-            print_report(Report("kit compare", [], [], cases=[case]), asked.format_name)
+            print_report(Report("kit compare", [], [], cases=[case]), request.format_name)
         raise
-    if asked.why:
+    if request.why:
         report = why_report(comparison, allowed_pct)
     else:
         # With other options the next command is not the same one with a further option.
-        is_plain = not (is_changed or asked.against or asked.profiles[1:] or asked.baseline)
-        file, titles = asked.profiles[0] if is_plain else None, _titles(comparison)
-        report = comparison_report(comparison, titles, wide=asked.wide, allowed_pct=allowed_pct, file=file)
-    print_report(report, asked.format_name)
+        is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)
+        file, titles = request.profiles[0] if is_plain else None, _titles(comparison)
+        report = comparison_report(comparison, titles, wide=request.wide, allowed_pct=allowed_pct, file=file)
+    print_report(report, request.format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
 
 
@@ -265,32 +267,32 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     return suite_report(table)
 
 
-def _compared(asked: CompareRequest, judged: str) -> Comparison:
+def _compared(request: CompareRequest, judged: str) -> Comparison:
     """Return the comparison by one metric."""
     from kit.compare.axes import Axes, filter_runs
     from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
 
-    paths, has_axes, names = [*asked.profiles, *asked.against], any(asked.axes), None
-    if has_axes and asked.against:
+    paths, has_axes, names = [*request.profiles, *request.against], any(request.axes), None
+    if has_axes and request.against:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
     if not has_axes and len(paths) > DETAILED_MAX:
-        is_table = asked.format_name in ("text", "markdown") and not asked.wide and not asked.price_kwh
+        is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
         names = OF_A_TABLE if is_table else OF_MANY_RUNS
-    meter = read_meter(asked.meter_file)
-    read = partial(_read_run, by=judged, all_cycles=asked.all_cycles, names=names, meter=meter)
+    meter = read_meter(request.meter_file)
+    read = partial(_read_run, by=judged, all_cycles=request.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
     # A meter counts what was used of it, and launches take longer to hand over than to read.
     runs = in_processes(read, files, in_one=names is None or meter is not None)
-    if asked.terms is not None:
-        filter_runs(runs, asked.terms)
+    if request.terms is not None:
+        filter_runs(runs, request.terms)
     findings: Sequence[Finding] = ()
     if len(paths) == 1 and not has_axes:
         from kit.audit.audit import findings_of
 
         findings = findings_of(runs[0])
-    first, later = runs[: len(asked.profiles)], runs[len(asked.profiles) :]
+    first, later = runs[: len(request.profiles)], runs[len(request.profiles) :]
     comparison = compare(
-        first, later, axes=Axes(*asked.axes), baseline=asked.baseline, force=asked.force, explain=asked.why,
+        first, later, axes=Axes(*request.axes), baseline=request.baseline, force=request.force, explain=request.why,
         findings=findings,
     )  # fmt: skip
     if meter is not None:
@@ -299,7 +301,7 @@ def _compared(asked: CompareRequest, judged: str) -> Comparison:
 
 
 def _check_measured(comparison: Comparison) -> None:
-    """Raise KitError where nothing has the metric that was asked for, with the reason that is known."""
+    """Raise KitError where nothing has the requested metric, with the reason that is known."""
     from kit.compare.metrics import short_name
     from kit.report.notes import note_line
 

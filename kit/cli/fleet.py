@@ -24,7 +24,7 @@ SCHEDULERS = ("squeue", "slurm", "ssh", "local")
 # Suites and nodes name folders and files.
 UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
-# Of `kit run`, and decided here for every node.
+# `kit fleet` decides these options of `kit run` for every node.
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
 
@@ -197,7 +197,7 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
 
 
 def _reduced(file: tuple[str, Path]) -> NodeRun | Absent:
-    """Return what is kept of a file with its label."""
+    """Return what the verdicts need of a file and its label; why, where it cannot be judged."""
     from kit.compare.fleet import Absent, reduce_node
     from kit.profile.reason import reason
     from kit.profile.store import read_profile

@@ -14,7 +14,7 @@ from kit.devices.catalog import DEVICES
 if TYPE_CHECKING:
     from kit.engine.launch import ContainerRun
 
-# In place of a suite: checks of the target's devices.
+# This word in place of a suite checks the target's devices.
 SELFTEST = "selftest"
 # What options of text may be, and what is right: the engine's own words for what is wrong with them name no option.
 FORMS = {
@@ -64,20 +64,20 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
     if options["cpus"] and options["cpuset"]:
         raise click.UsageError("--cpus and --cpuset exclude each other; give one")
     options["cpus"] = options["cpus"] and int(options["cpus"])
-    asked = _asked(target, arguments)._replace(**options)
+    container = _container_run(target, arguments)._replace(**options)
     with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
-    if asked.gpus and target not in with_gpus:
+    if container.gpus and target not in with_gpus:
         raise click.UsageError(f"--gpus does not fit the target {target}; use the target {' or '.join(with_gpus)}")
     if as_line:
-        click.echo(line_of(asked))
+        click.echo(line_of(container))
         return 0
-    before, stop = _unfinished(asked.out), StopFlag()
+    before, stop = _unfinished(container.out), StopFlag()
     try:
         with stop.deferring_interrupts():
-            ended = run_here(asked, lambda: stop.requested)
+            ended = run_here(container, lambda: stop.requested)
     except EngineError as error:
-        begun = [folder.with_suffix("") for folder, _ in _unfinished(asked.out).items() - before.items()]
-        again = [f"resume with `{resuming(path, asked.command())}`" for path in begun]
+        begun = [folder.with_suffix("") for folder, _ in _unfinished(container.out).items() - before.items()]
+        again = [f"resume with `{resuming(path, container.command())}`" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
     if ended.out_of_memory and ended.status:
         line = "the container ran out of memory, and the kernel killed a process; give more with --memory"
@@ -85,11 +85,12 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
     return ended.status
 
 
-def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
+def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
     from kit.cli.run import parse_request
     from kit.cli.selftest import selftest
     from kit.engine.launch import ContainerRun
+    from kit.suites.suite import load_suite
     from kit.workloads.data.files import data_folder
 
     if words[:1] == (SELFTEST,) and target != "cpu":
@@ -102,6 +103,8 @@ def _asked(target: str, words: tuple[str, ...]) -> ContainerRun:
     request = parse_request(words, "kit launch")
     if any(variant.image for variant in request.variants.values()):
         raise click.UsageError("a container cannot start other images: give image variants to `kit run`")
+    if not request.resume:
+        load_suite(request.suite_name)  # before an image is built for it
     folder = data_folder()
     if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
         line = "has no data sets, and the container has no network; run `kit data fetch` here"

@@ -96,7 +96,7 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
     if len(set(labels)) < len(labels):
         labels = [f"{path.absolute().parent.name}/{path.stem}" for path in paths]
     labels = [printable_line(label) for label in labels]
-    before = [labels[:place].count(label) for place, label in enumerate(labels)]
+    before = [labels[:index].count(label) for index, label in enumerate(labels)]
     return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
 
 

@@ -187,10 +187,12 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
             _print_table(running)
         if why:
             plan = running.plan.suite
-            of = "" if plan.precision_pct is not None or running.rounds_done > plan.rounds else f" of {plan.rounds}"
+            planned = (
+                "" if plan.precision_pct is not None or running.rounds_done > plan.rounds else f" of {plan.rounds}"
+            )
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
-            saved = f"{running.rounds_done}{of} rounds{more} saved"
+            saved = f"{running.rounds_done}{planned} rounds{more} saved"
             click.echo(f"kit: {why}; {saved}. Resume: `{resuming(running.path)}`", err=True)
     return profile
 
@@ -319,7 +321,7 @@ def _print_table(running: Run) -> None:
         assert failure is not None
         phase = failure.phase.replace("_", " ")
         click.echo(f"kit: failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
-        # Of a user's program its own line has been named.
+        # The sentence names the line of a user's program.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)

@@ -24,7 +24,7 @@ TIMEOUT_S = 30
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 ENGINES = ("docker", "podman")
 SSH = "ssh://"
-# Of Podman, which answers Docker's API there: this user's, below XDG_RUNTIME_DIR, or the system's, below /run.
+# Podman answers Docker's API there: this user's below XDG_RUNTIME_DIR, the system's below /run.
 PODMAN_SOCKET = "podman/podman.sock"
 PODMAN = "Podman Engine"
 # A service of ours ends by itself after so long without a connection, as where this process is killed.

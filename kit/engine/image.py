@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VERSION_LABEL = "org.opencontainers.image.version"
 REVISION_LABEL = "org.opencontainers.image.revision"
-# Of a target, where none is named.
+# A target has this image where none is named.
 TARGET_IMAGE = "steadykit:{}"
 CHECKOUT = Path(__file__).parents[2]
 

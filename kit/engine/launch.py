@@ -74,7 +74,7 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     options = with_devices(client, run.target, options._replace(image=image.digest))
     environment = {**options.environment, IMAGE: image.name, IMAGE_DIGEST: image.digest}
     if sys.stderr.isatty() and sys.stdout.isatty():
-        # What rich asks for in place of a terminal: the output goes to one.
+        # These tell rich that its output goes to a terminal, and how wide that is.
         environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
     entrypoint = ("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint)
     with Container(client, options._replace(entrypoint=entrypoint, environment=environment)) as container:
@@ -132,7 +132,7 @@ def container_options(run: ContainerRun) -> ContainerOptions:
         image=run.image or TARGET_IMAGE.format(run.target),
         command=[*run.words],
         user=f"{os.getuid()}:{os.getgid()}",
-        # Of two mounts at one path, the writable.
+        # The writable of two mounts at one path is the last.
         binds=(*([POWERCAP] if run.rapl else []), *{bind.inside: bind for bind in binds}.values()),
         environment={COMMAND: run.command(), **passed_on, **powercap, **variables},
         workdir=str(Path.cwd()),

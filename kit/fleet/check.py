@@ -27,7 +27,7 @@ class KitRun(rfm.RunOnlyRegressionTest):  # type: ignore[misc] # untyped
     executable = "sh"
 
     @run_before("run")  # type: ignore[name-defined, untyped-decorator] # noqa: F821
-    def place(self) -> None:
+    def choose_node(self) -> None:
         """Choose the node and what runs there."""
         self.job.pin_nodes = [self.node]
         self.executable_opts = ["-c", shlex.quote(PLAN.script(self.node))]

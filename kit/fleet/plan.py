@@ -62,7 +62,7 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return ReFrame's settings: one system, whose partition has the scheduler that was asked for."""
+        """Return ReFrame's settings: one system, whose partition has the requested scheduler."""
         # Begun again by Slurm, a job would wait for its own node for as long as that is down.
         access = ["--no-requeue", f"--partition={self.partition}"] if self.scheduler in SLURM else []
         partition: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """From a suite to its cells, the groups they are compared in, and the processes that hold them.
 
 cells   the product of the axes and the variants
-group   cells that are alike but for the compared axes: members of one round, at most four
-shared  groups whose members share processes, measured together
+group   cells that are alike but for the compared axes: at most four, which take turns in a round
+shared  groups whose cells share processes, measured together
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OF_THE_MACHINE = ("backend", "device", "compile_mode")
 
 
 class MemberPlan(NamedTuple):
-    """What one member of a round holds."""
+    """The cells of one process."""
 
     name: str
     cells: list[Cell]
@@ -99,16 +99,16 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     values = {str(cell.value(axis)) for cell in cells for axis in compare}
     if baseline is not None:
         check_choice("baseline", baseline, sorted(values))
-    members: dict[str, list[Cell]] = {}
+    alike_by_key: dict[str, list[Cell]] = {}
     for cell in cells:
         is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
         # Operations are compared between backends, whatever networks are compared over.
         over = ["backend"] if is_operation(cell) else compare
         # Between backends a default compile mode is like any other's.
         differing = [*over, "compile_mode"] if "backend" in over and is_default else over
-        members.setdefault(cell.key_without(differing), []).append(cell)
+        alike_by_key.setdefault(cell.key_without(differing), []).append(cell)
     groups = []
-    for key, alike in members.items():
+    for key, alike in alike_by_key.items():
         first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
         others = [cell for cell in alike if cell is not first]
         step = MEMBERS_MAX - 1

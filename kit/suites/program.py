@@ -1,6 +1,6 @@
 """Programs as they are named: ``my_model.py``, ``my_model.py:function``, ``package.module:function``.
 
-They are found and read here, never run: only a member imports a user's code, and the framework with it.
+They are found and read here, never run: only a worker imports a user's code, and the framework with it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
         SuiteError: one is given twice, or a text names no program.
     """
     parts = [_parts(text) for text in texts]
-    for place, text in enumerate(texts):
-        if parts[place] in parts[:place]:
+    for index, text in enumerate(texts):
+        if parts[index] in parts[:index]:
             raise SuiteError(f"--program {text} is given twice; give it once")
     names: list[str] = []
     for depth in range(1, max(map(len, parts), default=0) + 1):
@@ -47,7 +47,7 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
 
     Raises:
         SuiteError: a file, module or function is not there, or a file is not Python. What else a function may not do
-            its member refuses (`kit.backends.program`).
+            its worker refuses (`kit.backends.program`).
     """
     sources = {}
     for name, table in suite.programs.items():
@@ -92,8 +92,8 @@ def _module_file(module: str) -> str | None:
     spec = PathFinder.find_spec(top, [str(Path.cwd())]) or find_spec(top)
     if spec is None or not names:
         return spec.origin if spec is not None and spec.has_location else None
-    places = [Path(folder, *names) for folder in spec.submodule_search_locations or ()]
-    files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
+    paths = [Path(folder, *names) for folder in spec.submodule_search_locations or ()]
+    files = [file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))]
     return next((str(file) for file in files if file.is_file()), None)
 
 

@@ -165,10 +165,10 @@ def requested_suite(request: RunRequest) -> Suite:
         tables = suite.quick.cells if isinstance(suite.quick.cells, list) else [suite.quick.cells]
     for axis, values in selected.items():
         # A table has those of the values that are its own; where some value is in no table, each has all of them.
-        kept = [[value for value in values if value in getattr(table, axis)] for table in tables]
-        if not all(any(value in left for left in kept) for value in values):
-            kept = [values for _ in tables]
-        tables = [replace(table, **{axis: left}) for table, left in zip(tables, kept, strict=True) if left]
+        narrowed = [[value for value in values if value in getattr(table, axis)] for table in tables]
+        if not all(any(value in left for left in narrowed) for value in values):
+            narrowed = [values for _ in tables]
+        tables = [replace(table, **{axis: left}) for table, left in zip(tables, narrowed, strict=True) if left]
     measure = _quick(suite) if request.quick else suite.measure
     if request.energy_s is not None:
         measure = replace(measure, energy_s=request.energy_s)

@@ -47,7 +47,7 @@ def check_choice(kind: str, name: str, known: Sequence[str], unless: str = "") -
         raise SuiteError(f"no {kind} {name!r}; {choices(name, known, unless)}")
 
 
-# Of `Axes`, by the coordinates of a cell; the first varies slowest.
+# Each axis of a cell with its field of `Axes`; the first varies slowest.
 FIELDS = {
     "device": "devices",
     "batch": "batches",
@@ -120,7 +120,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.options`)."""
+    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.request`)."""
 
     cells: Axes | list[Axes] | None = None
     rounds: Count | None = None
@@ -200,7 +200,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.compare or (["variant"] if self.variants else ["workload"] if self.programs else ["backend"])
 
     def all_variants(self) -> list[Variant]:
-        """Return the variants as members are started with them; one that stands alone is compared with the default."""
+        """Return the variants as workers are started with them; one that stands alone is compared with the default."""
         named = [Variant(name=name, **msgspec.structs.asdict(table)) for name, table in self.variants.items()]
         is_alone = len(named) == 1 and named[0].name != DEFAULT_VARIANT
         return [Variant(name=DEFAULT_VARIANT), *named] if is_alone or not named else named

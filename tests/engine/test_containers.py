@@ -20,6 +20,7 @@ from kit.engine.image import Image
 from kit.engine.launch import ContainerRun, as_line
 from kit.version import __version__
 
+SUITE = 'name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n'
 OURS = ContainerOptions(image="x", command=["run"], entrypoint=("kit",), user="12:34", cpuset="0,1", gpus="0,2")
 FULL = ContainerOptions(
     image="steadykit:cpu",
@@ -142,12 +143,18 @@ def test_a_links_own_name_is_found_inside(folder):
 
 @pytest.mark.parametrize(
     "words",
-    [["theirs/mine"], ["theirs/mine.toml"], *(["--program", f"theirs/{of}"] for of in ("net", "net:f", "net.py:f"))],
+    [
+        ["theirs/mine"],
+        ["theirs/mine.toml"],
+        *(["--program", f"theirs/{name}"] for name in ("net", "net:f", "net.py:f")),
+    ],
     ids=" ".join,
 )
 def test_a_file_that_is_named_is_mounted_by_whatever_name(folder, words):
-    for place in ("theirs", "out"):
-        (folder / place).mkdir()
+    for name in ("theirs", "out"):
+        (folder / name).mkdir()
+    for name in ("mine", "mine.toml"):
+        (folder / "theirs" / name).write_text(SUITE)
     printed = CliRunner().invoke(app, ["launch", "cpu", *words, "--out", "out/", "--print"])
     targets = {mount["target"]: "readonly" in mount for mount in mounts(printed.stdout)}
     assert targets == {str(folder / "theirs"): True, str(folder / "out"): False}, printed
@@ -230,6 +237,11 @@ def test_the_hardware_self_test_runs_in_the_targets_image():
     assert printed.split("steadykit:gpu")[-1].split() == ["selftest", "--backend", "jax", "--device", "gpu"]
     # On a CPU it is the suite of that name.
     assert "run selftest" in CliRunner().invoke(app, ["launch", "cpu", "selftest", "--print"]).stdout
+
+
+def test_a_suite_that_is_none_is_refused_before_an_image_is_built_for_it():
+    ended = CliRunner().invoke(app, ["launch", "cpu", "nosuch"], standalone_mode=False)
+    assert "no suite 'nosuch'; choose from" in str(ended.exception)
 
 
 @pytest.mark.parametrize("status", [0, 3])
