@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -19,8 +20,17 @@ EXIT_INTERRUPTED = 130
 # Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _not_a_choice(refusal: re.Match[str]) -> str:
+    from kit.suites.toml_mistake import choices
+
+    known = re.findall("'([^']*)'", refusal[2])
+    return f"{refusal[1]!r} is not a choice; {choices(refusal[1], known)}"
+
+
 # What click says -> what a user is told.
-PLAIN_WORDS = (
+PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Invalid value for '(-[^']*)': ", r"\1: "),
     (r"Invalid value for '[^']*': ", ""),
     (r"Missing argument '[\[{]?([\w|]+)[^']*'\.(?: Choose from.*)?", r"\1 is missing; `--help` shows what to give"),
@@ -31,7 +41,7 @@ PLAIN_WORDS = (
     (r"is not in the range 0<x<=\S+\.", "is out of range; give more than 0"),
     (r"is not in the range (\S+)<=x<=(\S+)\.", r"is out of range; give \1 to \2"),
     (r"File '(.*)' is a directory\.", r"\1 is a folder; give a file"),
-    (r"is not one of (.*)\.", r"is not a choice; choose from \1"),
+    (r"'(.*)' is not one of (.*)\.", _not_a_choice),
 )
 
 
