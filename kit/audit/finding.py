@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def about(self) -> str:
-        """The GPU or the variable that it is about; empty: it is about its cell or group."""
+        """The GPU, its sensor or the variable that it is about; empty: it is about its cell or group."""
         return str(self.values.get("board", self.values.get("variable", "")))
 
 

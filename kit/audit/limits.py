@@ -56,10 +56,29 @@ FULL_PCT, COMPUTING_FRACTION = 95.0, 0.05
 # A host that feeds the GPU one kernel of 1 ms each 100 ms is seen in the utilization: at 0 nothing ran at all.
 USED_PCT = 0.0
 
+# --- Accelerators
+# A worker runs so many steps between two waits that a wait costs less (`kit.worker.pipelined`).
+WAIT_PCT = 1.0
+# A step without a wait of its own takes no longer than one with; blocks of a disturbed machine lie this far apart.
+ABOVE_LATENCY_PCT = 20.0
+# Host and device were 0.03 to 0.5 % apart in 16 launches on an H100 (docs/trust/tested-on.md).
+DEVICE_CLOCK_PCT = 1.0
+# Two processes of one cell can differ by 5 % for as long as they live (docs/explanation/method.md), and cuDNN and XLA
+# choose other kernels where they have less memory.
+TURNS_PCT = 10.0
+
+# --- Sensors of a device, under the loads of the self-test
+# Of a sensor of whose lag nothing else is allowed for: one update, and half of one for the spacing of readings.
+LAG_PERIODS = 1.5
+# A period half as long again as the assumed one makes energy blocks too short; fewer changes show no period.
+PERIOD_RATIO, FRESH_VALUES = 1.5, 10
+# All sensors are read in one tick of the sampler; a tenth of its period leaves room for a slow one.
+TICK_PCT = 10.0
+
 # --- Energy
 # An unaligned end costs up to one update: of a hundred, 1 %.
 UPDATES_NEEDED = 100
-# Counters and integrals of one GPU agree to 1 to 3 %; the self-test on hardware has the same limit.
+# Counters and integrals of one GPU agree to 1 to 3 %.
 TIERS_APART_PCT = 5.0
 # A package and the platform around it are read at other moments: a few percent are no contradiction.
 PARTS_OVER_WHOLE = 1.05

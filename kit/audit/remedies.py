@@ -37,6 +37,9 @@ REMEDIES = {
     "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: nvidia-smi -q -d "
     "PERFORMANCE",
     "at_cap": "Raise the cap for more speed: nvidia-smi -pl",
+    "one_at_a_time": "Free the device's memory, choose a smaller --batch, or measure one framework at a time",
+    "measure_alone": "Measure each framework in a run of its own (--backend), and compare the runs",
+    "use_measured_lag": "Set KIT_GPU_FILE to this profile: joules then allow for the measured lag",
     "free_board": "End the other processes (nvidia-smi lists them), or choose a device with CUDA_VISIBLE_DEVICES",
     "whole_board": "Turn MIG off to measure the whole GPU: nvidia-smi -mig 0",
     "reset_board": "Distrust its results; reset it (nvidia-smi --gpu-reset), and see nvidia-smi -q -d ECC,ROW_REMAPPER",

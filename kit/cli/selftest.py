@@ -1,10 +1,10 @@
-"""`kit selftest`: one cell against itself and against injected delays; with `--device`, the first hour on hardware."""
+"""`kit selftest`: one cell against itself and against injected delays; with `--device`, the first hour on a device."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,9 @@ from kit.cli.options import DATA, PROFILE, format_options, print_report
 from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run
 from kit.devices.catalog import DEVICES
 from kit.suites.request import RunRequest
+
+if TYPE_CHECKING:
+    from kit.runner.run import Run
 
 HOST = "cpu"
 
@@ -38,85 +41,69 @@ HOST = "cpu"
 def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401
     """Measure one cell against itself and against injected delays of 1, 2, 3 and 5 %, and report which are detected.
 
-    With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in at most 20
-    minutes. The result is a table and a JSON file that you can send (docs/trust/tested-on.md).
+    With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in about 20
+    minutes. The result is a table, and a profile that you can send (docs/trust/tested-on.md).
     """
+    from kit.audit.first_hour import SUITE, first_hour
     from kit.profile.store import read_profile
+    from kit.report.selftest import first_hour_report
 
-    if device not in (None, HOST):
-        if path is not None:
-            raise click.UsageError("--from judges a self-test of delays; leave out --device")
-        _refuse_of_members(click.get_current_context())
-        return _first_hour(device, options["backend"], options["data"], options["out"], format_name)
-    options["backend"] = options["backend"] or "torch"
-
-    code = 0
-    if path is not None and not any(variant.slowdown_pct for variant in read_profile(path).suite.variants):
-        raise click.UsageError(f"{path}: this run injected no delay; give a profile that `kit selftest` wrote")
+    code, on_device = 0, device not in (None, HOST)
+    if on_device and path is not None:
+        raise click.UsageError("--from judges a self-test of any device; leave out --device")
     if path is None:
-        request = RunRequest(
-            suite="selftest",
-            workloads=(options["workload"],),
-            backends=(options["backend"],),
-            tasks=(options["task"],),
-            batches=(options["batch"],),
-            rounds=options["rounds"],
-            data=options["data"],
-            seed=options["seed"],
-            out=options["out"],
-        )
-        running = begin(request)
-        if measure(running, request) is None:
+        common = {"data": options["data"], "out": options["out"]}
+        if on_device:
+            request, running = _begin_on(str(device), options["backend"], **common)
+        else:
+            request = RunRequest(
+                suite="selftest",
+                workloads=(options["workload"],),
+                backends=(options["backend"] or "torch",),
+                tasks=(options["task"],),
+                batches=(options["batch"],),
+                rounds=options["rounds"],
+                seed=options["seed"],
+                **common,
+            )
+            running = begin(request)
+        if running is None or measure(running, request) is None:
             return EXIT_INTERRUPTED
         path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
         click.echo(f"kit: saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again", err=True)
+    profile = read_profile(path)
+    if profile.suite.name == SUITE:
+        checks = first_hour(path.stem, profile)
+        print_report(first_hour_report(profile, checks), format_name)
+        return int(any(check.status == "fail" for check in checks))
+    if not any(variant.slowdown_pct for variant in profile.suite.variants):
+        raise click.UsageError(f"{path}: this run injected no delay; give a profile that `kit selftest` wrote")
     print_report(profile_comparison(path), format_name)
     return code
 
 
-def _refuse_of_members(context: click.Context) -> None:
-    """Refuse what only the self-test of members takes."""
+def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple[RunRequest, Run | None]:
+    """Begin the run of the first hour, with its sensors' responses to a load; no run where that was interrupted."""
+    from msgspec.structs import replace
+
+    from kit.audit.first_hour import SUITE
+    from kit.runner.interrupt import StopFlag
+    from kit.runner.output import profile_path
+    from kit.runner.response import sensor_responses
+    from kit.runner.run import Run
+
+    context = click.get_current_context()
     for name in ("workload", "task", "batch", "rounds", "seed"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} does not go with --device, whose checks are fixed; leave it out")
-
-
-def _first_hour(device: str, backend: str | None, data: str, out: str, format_name: str) -> int:
-    """Check a kind of device; return 0, 1 where a check failed, 130 where it was interrupted."""
-    import msgspec
-
-    from kit.profile.store import write_atomically
-    from kit.report.selftest import hardware_report
-    from kit.runner.hardware.first_hour import FirstHour, first_hour
-    from kit.runner.hardware.trial import Bench
-    from kit.runner.interrupt import StopFlag
-    from kit.workloads.catalog import WORKLOADS
-
-    request = RunRequest(
-        suite="quick",
-        devices=(device,),
-        tasks=("train",),
-        workloads=tuple(WORKLOADS),
-        backends=(backend,) if backend else (),
-        rounds=1,
-        data=data,
-    )
-    plan = plan_run(request)
-    usual = f"hardware-{device}-{plan.created.replace(':', '')[:17]}.json"
-    written = Path(out) / usual if Path(out or ".").is_dir() else Path(out)
-    if written.exists():
-        raise click.UsageError(f"--out {written}: this file exists; choose another")
-    stop = StopFlag()
-    boards = DEVICES[device].states()
-    bench = Bench(plan, stop, boards, lambda what: click.echo(f"kit: {what}", err=True))
-
-    def keep(so_far: FirstHour) -> None:
-        write_atomically(written, msgspec.json.format(msgspec.json.encode(so_far), indent=1))
-
+    # The suite itself names a GPU, and the CPU for its parity.
+    devices = () if device == "gpu" else (device,)
+    request = RunRequest(suite=SUITE, devices=devices, backends=(backend,) if backend else (), data=data, out=out)
+    plan, stop = plan_run(request), StopFlag()
+    path = profile_path(out, f"hardware-{device}", plan.id, plan.created)
+    click.echo(f"kit: loading the {device}, to see how its sensors respond", err=True)
     with stop.deferring_interrupts():
-        record = first_hour(bench, device, keep)
-    print_report(hardware_report(record), format_name)
-    click.echo(f"kit: saved {written}; docs/trust/tested-on.md says how to send it", err=True)
-    if record.interrupted:
-        return EXIT_INTERRUPTED
-    return int(any(check.status == "fail" for check in record.checks))
+        try:
+            return request, Run.begin(path, replace(plan, responses=sensor_responses(plan, stop)))
+        except KeyboardInterrupt:
+            return request, None

@@ -17,7 +17,7 @@ from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
 from kit.profile.reason import Reason
-from kit.profile.sensor import SensorReport
+from kit.profile.sensor import SensorReport, SensorResponse
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
@@ -153,6 +153,7 @@ class Profile(msgspec.Struct, kw_only=True):
     state: StateSpan
     clock: Certificate | None
     sensors: list[SensorReport]
+    responses: list[SensorResponse] = []  # of a device's sensors to loads, where the self-test measured them
     suite: SuiteUsed
     groups: list[Group]
     cells: list[CellResult]

@@ -30,6 +30,33 @@ class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
     lag_max_ns: Int64 | None = None  # its lag is unknown, at most this, and in the error of joules; null: no lag
 
 
+class SensorResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sensor made of loads that began and ended (`kit.stats.step_response`). Null: `reason` says why.
+
+    What was read and when the loads were is kept, so that a response can be judged again. Times are on
+    CLOCK_MONOTONIC_RAW.
+    """
+
+    sensor: str
+    device_id: str | None  # PCI bus id
+    cell: str  # key of the load
+    read_ns: Int64 | None = None  # that a reading takes, the median
+    delay_ns: Int64 | None = None  # dead time
+    window_ns: Int64 | None = None  # of its moving mean
+    lag_ns: Int64 | None = None  # delay + window / 2: by so much its values lie behind the truth
+    lag_low_ns: Int64 | None = None  # the smallest that one load shows,
+    lag_high_ns: Int64 | None = None  # and the largest
+    period_ns: Int64 | None = None  # between fresh values
+    spacing_ns: Int64 | None = None  # between readings
+    before: float | None = None  # levels, in the sensor's unit; of a counter of joules in watts
+    load: float | None = None
+    after: float | None = None
+    reason: Reason | None = None
+    loads: list[tuple[Int64, Int64]] = []  # begin and end of each
+    at_ns: list[Int64] = []
+    values: list[float | None] = []  # null: this read failed
+
+
 class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What one sampled sensor read during a launch's blocks."""
 

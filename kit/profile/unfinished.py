@@ -26,7 +26,7 @@ from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
-from kit.profile.sensor import SensorReport
+from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.store import ProfileError, Steps, launch_id, write_atomically
 from kit.resume_command import resuming
 
@@ -49,6 +49,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     cpus: list[int]
     clock: ClockChoice
     label: str = ""  # the user's name for the run
+    responses: list[SensorResponse] = []
     options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same ones
 
 

@@ -114,21 +114,14 @@ OTHERS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
-    # Why the hardware self-test could not check something.
-    "undecided": "undecided after {blocks} blocks in {taken_s}; with this noise it needs about {needed_s}",
-    "not_seen_again": "beyond its limit in some of {looks} tries but not in all, so something disturbed the tries",
+    # Why the first hour on a device could not check something.
+    "nothing_to_check": "the run has nothing that it could check",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
     "sensor_slower_than_load": "its response takes {period_s}, too long for loads of {load_s}",
     "no_step": "it did not follow the load: the load explains {explained_pct:.0f} % of its readings",
-    "too_few_blocks": "too few blocks",
     "own_programs_read_what_they_like": "Steadykit cannot know which variables a user program reads",
     "no_number": "it gave no number",
-    "no_sensor": "no sensor of this device can be read",
-    "no_device_events": "the framework does not time steps by the device's clock",
-    "no_energy_counter": "no device here has an energy counter",
-    "one_framework": "only one framework is installed",
     "value_did_not_change": "it did not change within {limit_s}",
-    "process_ended": "its process ended",
     # What a rule of the audit lacks.
     "not_recorded": "the profile does not contain it: {what}",
     "own_programs_unproved": "user programs bring their own data and weights",

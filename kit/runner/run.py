@@ -192,6 +192,7 @@ class Run:
             state=StateSpan(before=plan.state_before, after=state()),
             clock=next((certificate for certificate in certificates if certificate is not None), None),
             sensors=plan.sensors,
+            responses=plan.responses,
             suite=plan.suite,
             groups=plan.groups,
             cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],

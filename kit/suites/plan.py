@@ -162,7 +162,7 @@ def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
         precisions=axes.precisions,
         threads=axes.threads or [None],
         compile_modes={name: CATALOG[name].compile_modes[0] for name in axes.backends},
-        variants=[variant.name for variant in suite.all_variants()],
+        variants=axes.variants or [variant.name for variant in suite.all_variants()],
         given=axes.parameters,
     )
 

@@ -41,15 +41,17 @@ SHORTENED = {
         ("IDLE_ERROR_SHARE_MAX = 0.2", "IDLE_ERROR_SHARE_MAX = 0.8"),
     ),
     "sensors/nvml.py": (("LAG_MAX_NS = 1_500_000_000", "LAG_MAX_NS = 100_000_000"),),
-    # What a busy machine leaves undecided stays so, soon.
-    "runner/hardware/check.py": (("LOOKS, DECIDE_S = 4, 40.0", "LOOKS, DECIDE_S = 4, 2.0"),),
-    "runner/hardware/together.py": (("BESIDE_DECIDE_S = 60.0", "BESIDE_DECIDE_S = 2.0"),),
-    "runner/hardware/alone.py": (("BLOCK_S, BLOCKS = 0.25, 12", "BLOCK_S, BLOCKS = 0.1, 8"),),
-    "runner/hardware/response.py": (("LOADS, LOAD_S, IDLE_S = 3, 4.0, 3.0", "LOADS, LOAD_S, IDLE_S = 3, 2.6, 1.7"),),
-    "runner/hardware/load.py": (
-        ("SAMPLER_PAIRS = 8", "SAMPLER_PAIRS = 3"),
-        ("LONG_S = 12.0", "LONG_S = 2.5"),
-        ('"width": 1024, "depth": 8', '"width": 64, "depth": 1'),
+    "audit/limits.py": (("UPDATES_NEEDED = 100", "UPDATES_NEEDED = 10"),),
+    "runner/response.py": (("LOADS, LOAD_S, IDLE_S = 3, 4.0, 3.0", "LOADS, LOAD_S, IDLE_S = 3, 2.6, 1.7"),),
+    "suites/first-hour.toml": (
+        ("width = [1024], depth = [8]", "width = [64], depth = [1]"),
+        ('precisions = ["bfloat16"]', 'precisions = ["float32"]'),
+        ("cycles = 6", "cycles = 4\nblock_s = 0.1"),
+        ("warmup_s = 0.5", "warmup_s = 0.1"),
+        (
+            'workloads = ["mlp", "cnn", "cnn_sgd", "cnn_small", "rnn", "lstm", "dblstm", "transformer", "autoencoder"]',
+            'workloads = ["mlp", "autoencoder"]',
+        ),
     ),
     "runner/energy.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
 }

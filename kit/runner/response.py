@@ -1,0 +1,130 @@
+"""How a device's sensors respond to a load that begins and ends: what they read, and what that shows of each.
+
+idle │ load │ idle │ load │ idle │ load │ idle      read every 20 ms, in a thread beside a worker of matrix products
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+
+from msgspec.structs import replace
+
+from kit.profile.reason import Reason, reason
+from kit.profile.schema import Group
+from kit.profile.sensor import SensorReport, SensorResponse
+from kit.profile.unfinished import RunPlan
+from kit.runner.interrupt import StopFlag
+from kit.runner.member import Member
+from kit.runner.processes import start_process
+from kit.runner.round import member_request
+from kit.sensors.catalog import sampled_sensors
+from kit.sensors.protocol import Sensor, now_ns
+from kit.stats.energy import Refusal, Window
+from kit.stats.step_response import step_response
+from kit.suites.plan import MemberPlan
+from kit.workloads.operations import MATMUL
+
+RESPONDING = ("energy", "power", "utilization", "frequency")
+# Loads begin and end at other moments of a sensor's period: six edges show a lag to a sixth of it. Both stretches are
+# longer than a mean over a second, which GPUs have.
+LOADS, LOAD_S, IDLE_S = 3, 4.0, 3.0
+# An energy counter takes 4 ms to answer; known GPUs renew it each 20 to 100 ms.
+READ_EVERY_S = 0.02
+# A reading ends within milliseconds: what takes longer hangs in a driver.
+READ_LIMIT_S = 2.0
+
+Readings = list[tuple[int, float | None, int]]  # when, the value (None: the read failed), and how long the read took
+
+
+def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
+    """Load the device of a plan's matrix product LOADS times; return what each sensor of it made of that.
+
+    Raises:
+        KeyboardInterrupt: it was asked for.
+    """
+    cell = next((cell for cell in plan.cells if cell.workload == MATMUL.name), None)
+    sensors = [
+        sensor
+        for sensor in sampled_sensors()
+        if sensor.is_available and sensor.report.device_id is not None and sensor.report.quantity in RESPONDING
+    ]
+    if cell is None or not sensors:
+        return []
+    held = MemberPlan(cell.key, [cell])
+    request = member_request(plan, held, number=1, share=1.0)
+    group = Group(key=cell.key, cells=[cell.key], baseline=cell.key)
+    worker = Member(held, request, start_process(request), [group], 1, stop)
+    launch, loads = worker.launches[cell.key, group.key], list[Window]()
+    try:
+        worker.prepare()
+        worker.build(cell.key, group.key)
+        worker.warm_up(cell.key, group.key)
+        ids = launch.device_ids
+        sensors = [sensor for sensor in sensors if not ids or sensor.report.device_id in ids]
+        with _read(sensors) as readings:
+            _stay_idle(stop)
+            while len(loads) < LOADS and (done := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
+                (begin_ns,), (span_ns,) = done.part.blocks.begin_ns, done.part.blocks.span_ns
+                loads.append((begin_ns, begin_ns + span_ns))
+                _stay_idle(stop)
+    finally:
+        worker.kill()
+    why = reason("no_number") if launch.failure is None else launch.failure.reason
+    return [
+        response_of(sensor.report, cell.key, loads, list(of_sensor), why)
+        for sensor, of_sensor in zip(sensors, readings, strict=True)
+    ]
+
+
+def response_of(
+    report: SensorReport, cell_key: str, loads: list[Window], readings: Readings, why: Reason
+) -> SensorResponse:
+    """Return what a sensor made of loads; `why`: what it is to say where there are none."""
+    response = SensorResponse(
+        sensor=report.name,
+        device_id=report.device_id,
+        cell=cell_key,
+        loads=loads,
+        at_ns=[at_ns for at_ns, *_ in readings],
+        values=[value for _, value, _ in readings],
+    )
+    if not loads or not readings:
+        return replace(response, reason=why)
+    response = replace(response, read_ns=round(median(read_ns for *_, read_ns in readings)))
+    shown = step_response(response.at_ns, response.values, loads, report.update_period_ns, is_counter=report.counter)
+    if isinstance(shown, Refusal):
+        return replace(response, reason=Reason(code=shown.code, values={**shown.values}))
+    return replace(response, **shown._asdict())
+
+
+@contextmanager
+def _read(sensors: Sequence[Sensor]) -> Iterator[list[Readings]]:
+    """Read the sensors again and again within; the lists grow meanwhile."""
+    readings: list[Readings] = [[] for _ in sensors]
+    ends = threading.Event()
+
+    def read() -> None:
+        while not ends.wait(READ_EVERY_S):
+            for sensor, of_sensor in zip(sensors, readings, strict=True):
+                begin_ns = now_ns()
+                at_ns, value = sensor.read()
+                of_sensor.append((at_ns, value, now_ns() - begin_ns))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        yield readings
+    finally:
+        ends.set()
+        thread.join(READ_LIMIT_S)
+
+
+def _stay_idle(stop: StopFlag) -> None:
+    end_s = time.monotonic() + IDLE_S
+    while time.monotonic() < end_s:
+        stop.check()
+        time.sleep(READ_EVERY_S)
