@@ -6,6 +6,7 @@ import sys
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
+from refusals import refusal
 
 from kit.cli.app import app
 
@@ -33,9 +34,7 @@ def folder(tmp_path_factory):
 )
 def test_bad_usage_is_one_line(folder, monkeypatch, words, says):
     monkeypatch.chdir(folder)
-    error = CliRunner().invoke(app, words, standalone_mode=False).exception
-    line = getattr(error, "format_message", lambda: str(error))()
-    assert says in line and "\n" not in line.strip()
+    assert says in refusal(CliRunner().invoke(app, words, standalone_mode=False))
 
 
 def process(folder, command):

@@ -5,11 +5,11 @@ from importlib.util import find_spec
 import click
 import pytest
 from click.testing import CliRunner
+from refusals import refusal
 
 from kit.cli import main
 from kit.cli import run as run_module
 from kit.cli.app import VERBS, app
-from kit.errors import KitError
 
 
 def kit(*words):
@@ -18,11 +18,7 @@ def kit(*words):
 
 def refused(*words):
     """The one line that a command ends with."""
-    error = kit(*words).exception
-    assert isinstance(error, click.ClickException | KitError), error
-    line = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    assert "\n" not in line
-    return line
+    return refusal(kit(*words))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite
+from refusals import refusal
 from slurm_node import waited
 
 from kit.cli.app import app
@@ -18,7 +19,7 @@ from kit.cli.app import app
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     (place / "hangs").touch()
-    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
+    words = suite("--rounds", "1", "--scheduler", "local", "--nodes", "here", "--out", "out")
     started = command(place, f"[ -e {place}/hangs ] && exec sleep 60")
     done = fleet(place, *words, *started, "--time-limit", "1")
     assert done.returncode == 3, done.stderr
@@ -67,10 +68,15 @@ def test_an_interrupt_of_the_command_alone_takes_its_jobs_back(reframe, place, n
     ],
     ids=str,
 )
-def test_bad_words_are_one_line(reframe, place, words, line):
-    done = fleet(place, *suite(), *words)
-    assert done.returncode == 2
-    assert line in done.stderr and done.stderr.count("\n") == 1
+def test_bad_words_are_one_line(reframe, place, monkeypatch, words, line):
+    monkeypatch.chdir(place)
+    assert line in refusal(CliRunner().invoke(app, ["fleet", *suite(), *words], standalone_mode=False))
+
+
+def test_no_scheduler_is_one_line(reframe, place, monkeypatch):
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "sinfo" in refusal(CliRunner().invoke(app, ["fleet", *suite()], standalone_mode=False))
 
 
 def test_without_reframe_one_line_says_what_to_install(place):
@@ -82,12 +88,6 @@ def test_without_reframe_one_line_says_what_to_install(place):
     )  # fmt: skip
     assert done.returncode == 2
     assert "steadykit[fleet]" in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_no_scheduler_is_one_line(reframe, place):
-    done = fleet(place, *suite(), PATH="/nowhere")
-    assert done.returncode == 2
-    assert "sinfo" in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.fixture

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kit_process import REPOSITORY, kit
+from click.testing import CliRunner
+from kit_process import REPOSITORY
+from refusals import refusal
 from slurm_node import start_lost_nodes, state_of, waited
 
+from kit.cli.app import app
 from kit.profile.store import read_profile
 
 RUN = ("run", "--quick", "--backend", "torch", "--workload", "mlp", "--task", "train", "--data", "synthetic")
@@ -46,7 +49,7 @@ def output(folder):
 def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, tmp_path):
     assert job(*RUN, *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
     profile = read_profile(tmp_path / "two.json")
-    alone, shared = (of.launches[0] for of in sorted(profile.cells, key=lambda of: of.cell.devices))
+    alone, shared = (result.launches[0] for result in sorted(profile.cells, key=lambda result: result.cell.devices))
     assert shared.parity.losses == pytest.approx(alone.parity.losses, rel=1e-5)
     assert (profile.suite.hosts, len(alone.ranks), len(shared.ranks)) == (2, 0, 2)
     assert {launch.turns_reason.code for launch in (alone, shared)} == {"several_hosts"}
@@ -83,9 +86,9 @@ def failures_of(path):
 
 def ranks_on_n2():
     """Return the processes of rank 1 that steps of n2 have started, and nobody else's."""
-    workers = ((of, of.info["cmdline"] or []) for of in psutil.process_iter(["cmdline"]))
-    ranks = [of for of, words in workers if words[1:3] == ["-m", "kit.worker"] and "1/2" in words]
-    return [rank for rank in ranks if any(of.name().startswith("slurmstepd") for of in rank.parents())]
+    workers = ((process, process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
+    ranks = [process for process, words in workers if words[1:3] == ["-m", "kit.worker"] and "1/2" in words]
+    return [rank for rank in ranks if any(parent.name().startswith("slurmstepd") for parent in rank.parents())]
 
 
 def lose(*ranks):
@@ -110,10 +113,9 @@ def lose(*ranks):
     ],
     ids=str,
 )
-def test_hosts_that_are_not_here_are_one_line(tmp_path, words, variables, line):
+def test_hosts_that_are_not_here_are_one_line(monkeypatch, words, variables, line):
     if variables and not any(Path(folder, "scontrol").exists() for folder in os.environ["PATH"].split(os.pathsep)):
         pytest.skip("no Slurm: its scontrol lists an allocation's hosts")
-    outside = {"SLURM_JOB_NODELIST": "", "SLURMD_NODENAME": ""}
-    done = kit(tmp_path, *RUN, *words, **outside | variables)
-    assert done.returncode == 2
-    assert line in done.stderr.splitlines()[-1]
+    for name in ("SLURM_JOB_NODELIST", "SLURMD_NODENAME"):
+        monkeypatch.setenv(name, variables.get(name, ""))
+    assert line in refusal(CliRunner().invoke(app, [*RUN, *words], standalone_mode=False))
