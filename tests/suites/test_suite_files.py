@@ -43,6 +43,19 @@ def test_every_built_in_suite_loads_and_has_cells(name):
     assert all(len(bundle.members) <= MEMBERS_MAX for bundle in bundles)
 
 
+def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of_their_own():
+    suite = load_suite("first-hour")
+    cells = plan_cells(suite)
+    fits = {(cell.workload, cell.backend, cell.device) for cell in cells if cell.task == "fit"}
+    assert fits == {(*names, device) for *names, _ in fits for device in ("cpu", "gpu")}
+    assert {cell.device for cell in cells if cell.task != "fit"} == {"gpu"}
+    bundles = plan_shared_groups(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    held = [{(cell.workload, cell.variant) for cell in member.cells} for bundle in bundles for member in bundle.members]
+    for load in ("matmul", "transformer"):
+        assert held.count({(load, "default")}) == 3
+    assert held.count({("mlp", "alone")}) == 1
+
+
 def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
     measure = load_suite(suite_file(tmp_path)).measure
     fields = (measure.rounds, measure.cycles, measure.block_s, measure.warmup_s, measure.warmup_steps, measure.energy_s)
