@@ -19,7 +19,7 @@ from kit.devices.catalog import DEVICES
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:
-    from kit.profile.cell import Cell
+    from kit.profile.cell import Cell, Variant
     from kit.profile.schema import Profile
     from kit.profile.unfinished import RunPlan
     from kit.runner.run import Run
@@ -259,6 +259,7 @@ def plan_run(request: RunRequest) -> RunPlan:
     check_devices(planned)
     check_hosts(planned, variants, request.hosts)
     check_counts(planned, variants, len(usable_cpus()), request.hosts)
+    check_images(planned, variants)
     cells, skipped = drop_missing_backends(planned, variants, request.backends)
     for entry in skipped:
         click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
@@ -272,6 +273,19 @@ def plan_run(request: RunRequest) -> RunPlan:
             line = f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it"
             click.echo(f"kit: {line}", err=True)
     return plan
+
+
+def check_images(cells: Sequence[Cell], variants: Sequence[Variant]) -> None:
+    """Raise EngineError where the engine cannot give the containers of a variant the devices of their cells."""
+    from kit.engine.connection import local_engine
+    from kit.engine.container import with_devices
+    from kit.engine.container_options import ContainerOptions, for_kind
+
+    digests = {variant.name: variant.image_digest for variant in variants if variant.image_digest is not None}
+    engine = local_engine() if digests else None
+    for name, device in dict.fromkeys((cell.variant, cell.device) for cell in cells if cell.variant in digests):
+        assert engine is not None
+        with_devices(engine, device, for_kind(engine, ContainerOptions(digests[name], [])))
 
 
 def _check_compared(request: RunRequest, suite: Suite, planned: Sequence[Cell]) -> None:

@@ -70,7 +70,7 @@ REQUESTS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(REQUESTS)
 def test_the_words_of_a_request_make_it_again(request):
     assert parse_request(request.to_argv()) == request

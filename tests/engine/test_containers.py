@@ -8,9 +8,11 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 from engine_server import DOCKER, ROOTLESS_PODMAN
+from msgspec.structs import replace
 from refusals import refused
 
 from kit.cli.app import app
+from kit.cli.run import check_images
 from kit.engine import image as image_module
 from kit.engine import launch as launch_module
 from kit.engine.connection import EngineError, connect
@@ -18,6 +20,7 @@ from kit.engine.container import Ended, explained, with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import Image
 from kit.engine.launch import ContainerRun, as_line
+from kit.profile.cell import Cell, Variant
 from kit.version import __version__
 
 SUITE = 'name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n'
@@ -111,6 +114,15 @@ def test_gpus_are_devices_of_podman_and_refused_where_it_would_leave_them_out(se
     (request,) = with_devices(new, "gpu", for_kind(new, OURS)).for_engine()["device_requests"]
     assert (request["Driver"], request["DeviceIDs"]) == ("cdi", ["nvidia.com/gpu=0", "nvidia.com/gpu=2"])
     assert "nvidia-ctk cdi generate" in explained(RuntimeError("unresolvable CDI devices nvidia.com/gpu=all"))
+
+
+def test_an_image_that_the_engine_can_give_no_gpu_is_refused_before_the_run(served, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", served(tmp_path / "engine.sock", DOCKER | {"Runtimes": {"runc": {}}}))
+    variants = [Variant(name="old", image="x", image_digest="sha256:1"), Variant(name="default")]
+    base = {"workload": "mlp", "backend": "torch", "task": "train", "batch": 1, "compile_mode": "eager"}
+    cell = Cell(**base, device="gpu", precision="float32", feed="device", variant="old")
+    assert "install the NVIDIA Container Toolkit" in refused(check_images, [cell], variants)
+    check_images([replace(cell, variant="default"), replace(cell, device="cpu")], variants)
 
 
 def test_podmans_line_says_all_that_its_api_is_told():

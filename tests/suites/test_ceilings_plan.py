@@ -1,12 +1,10 @@
 """Operations as cells: which there are, in what groups and processes, and beside which networks."""
 
 import pytest
-from msgspec.structs import replace
 
 from kit.errors import KitError
 from kit.suites.plan import plan_cells, plan_groups, plan_shared_groups
-from kit.suites.program import programs_given
-from kit.suites.request import CEILING_ROUNDS, with_ceilings
+from kit.suites.request import CEILING_ROUNDS, RunRequest, requested_suite, with_ceilings
 from kit.suites.suite import Axes, Suite, load_suite
 from kit.workloads.operations import MATMUL, OPERATIONS, TRIAD, is_operation
 
@@ -16,8 +14,8 @@ def suite(compare=(), **axes):
     return Suite(name="x", title="x", compare=list(compare), cells=Axes(**(defaults | axes)))
 
 
-def operations(of):
-    return [cell for cell in plan_cells(of) if is_operation(cell)]
+def operations(planned):
+    return [cell for cell in plan_cells(planned) if is_operation(cell)]
 
 
 def test_the_suite_has_every_operation_once_in_each_framework_and_products_in_each_precision():
@@ -38,11 +36,11 @@ def test_an_accelerator_has_larger_products_and_sizes_can_be_given():
 @pytest.mark.parametrize("compare", [(), ("batch",), ("task",), ("workload",)])
 def test_beside_networks_they_are_groups_of_frameworks_in_processes_of_their_own(compare):
     plain = suite(compare)
-    of = with_ceilings(plain)
-    assert of.measure.ceiling_rounds == CEILING_ROUNDS
-    cells = plan_cells(of)
+    extended = with_ceilings(plain)
+    assert extended.measure.ceiling_rounds == CEILING_ROUNDS
+    cells = plan_cells(extended)
     assert [cell for cell in cells if not is_operation(cell)] == plan_cells(plain)
-    groups = plan_groups(cells, of.compared)
+    groups = plan_groups(cells, extended.compared)
     by_key = {cell.key: cell for cell in cells}
     for group in groups:
         members = [by_key[key] for key in group.cells]
@@ -64,30 +62,24 @@ def test_beside_networks_they_are_groups_of_frameworks_in_processes_of_their_own
 
 
 def test_they_have_the_precisions_and_threads_of_the_networks():
-    of = with_ceilings(suite(precisions=["float32", "bfloat16"], threads=[1, 2]))
-    products = [cell for cell in operations(of) if cell.workload == "matmul" and cell.backend == "jax"]
+    extended = with_ceilings(suite(precisions=["float32", "bfloat16"], threads=[1, 2]))
+    products = [cell for cell in operations(extended) if cell.workload == "matmul" and cell.backend == "jax"]
     assert {(cell.precision, cell.threads) for cell in products} == {
         (precision, threads) for precision in ("float32", "bfloat16") for threads in (1, 2)
     }
 
 
+def programs(folder, name, **fields):
+    (folder / f"{name}.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
+    return plan_cells(requested_suite(RunRequest(programs=(str(folder / f"{name}.py"),), **fields)))
+
+
 def test_beside_programs_every_framework_is_measured(tmp_path):
-    (tmp_path / "mine.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
-    programs = programs_given([str(tmp_path / "mine.py")])
-    axes = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
-    of = replace(suite(workloads=["mine"], tasks=["train"], **axes), programs=programs)
-    cells = plan_cells(with_ceilings(of))
+    cells = programs(tmp_path, "mine", batches=(1, 128), ceilings=True)
     assert {cell.backend for cell in cells if is_operation(cell)} == {"tensorflow", "torch", "jax"}
     assert sum(not is_operation(cell) for cell in cells) == 2
-
-
-def test_a_program_may_be_called_as_an_operation(tmp_path):
-    (tmp_path / "empty.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
-    axes = {"precisions": ["own"], "compile_modes": ["own"], "feeds": ["own"], "backends": ["program"]}
-    programs = programs_given([str(tmp_path / "empty.py")])
-    of = replace(suite(workloads=["empty"], batches=[8], tasks=["train"], **axes), programs=programs)
-    (cell,) = plan_cells(of)
-    assert not is_operation(cell)
+    # A program may be called as an operation.
+    assert [is_operation(cell) for cell in programs(tmp_path, "empty")] == [False]
 
 
 def test_a_backend_without_operations_is_refused_with_those_that_have_them(monkeypatch):
