@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kit.errors import KitError
 from kit.profile.unfinished import folder_of
 from kit.suites.request import RunRequest
 
@@ -85,5 +86,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_plan(path: str) -> FleetPlan:
-    """Return the plan of a file."""
-    return msgspec.json.decode(Path(path).read_bytes(), type=FleetPlan)
+    """Return the plan of a file; a KitError where another version of the kit wrote it."""
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=FleetPlan)
+    except msgspec.DecodeError:
+        raise KitError(f"{path} is from another version of the kit; choose another --out") from None

@@ -30,9 +30,12 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     Raises:
         SuiteError: one is given twice, or a text names no program.
     """
-    parts = [_parts(text) for text in texts]
-    for index, text in enumerate(texts):
-        if parts[index] in parts[:index]:
+    parts: list[list[str]] = []
+    for text in texts:
+        where, function, is_file = _split(text)
+        path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if is_file else where.split(".")  # noqa: PTH100
+        parts.append([*path, function] if function != DEFAULT_FUNCTION else [*path])
+        if parts[-1] in parts[:-1]:
             raise SuiteError(f"--program {text} is given twice; give it once")
     names: list[str] = []
     for depth in range(1, max(map(len, parts), default=0) + 1):
@@ -78,12 +81,6 @@ def _split(text: str) -> tuple[str, str, bool]:
     if not is_file and not all(name.isidentifier() for name in where.split(".")):
         raise SuiteError(f"{text!r} does not name a program; {_FORMS}")
     return where, function, is_file
-
-
-def _parts(text: str) -> list[str]:
-    where, function, is_file = _split(text)
-    path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if is_file else where.split(".")  # noqa: PTH100
-    return [*path, function] if function != DEFAULT_FUNCTION else [*path]
 
 
 def _module_file(module: str) -> str | None:

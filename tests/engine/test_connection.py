@@ -136,6 +136,8 @@ def test_what_is_no_engine_or_another_machines_is_one_line(served, tmp_path, mon
     for index, body in enumerate(("<html>", {}, [], {"ApiVersion": "1.20", "Version": "1.8"})):
         monkeypatch.setenv("DOCKER_HOST", served(tmp_path / f"{index}.sock", body))
         assert "no Docker engine answers; start it" in refused(connect)
+    monkeypatch.setenv("DOCKER_HOST", "node")
+    assert "not an engine's address" in refused(connect)
     monkeypatch.setenv("DOCKER_HOST", "ssh://me@node")
     assert "image variants need an engine on this machine" in refused(local_engine)
     assert "`ssh me@node kit launch …`" in refused(connect), "it shares no folder"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from engine_server import DOCKER, ROOTLESS_PODMAN
 from msgspec.structs import replace
-from refusals import refused
+from refusals import refusal, refused
 
 from kit.cli.app import app
 from kit.cli.run import check_images
@@ -251,9 +251,19 @@ def test_the_hardware_self_test_runs_in_the_targets_image():
     assert "run selftest" in CliRunner().invoke(app, ["launch", "cpu", "selftest", "--print"]).stdout
 
 
-def test_a_suite_that_is_none_is_refused_before_an_image_is_built_for_it():
-    ended = CliRunner().invoke(app, ["launch", "cpu", "nosuch"], standalone_mode=False)
-    assert "no suite 'nosuch'; choose from" in str(ended.exception)
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("nosuch",), "no suite 'nosuch'; choose from"),  # before an image is built for it
+        (("quick", "--gpus", "0"), "--gpus does not fit the target cpu; use the target gpu"),
+        (("quick", "--cpus", "1.5"), "give a number, such as 4; --cpuset chooses which"),
+        (("quick", "--cpus", "1", "--cpuset", "0"), "exclude each other"),
+        (("quick", "--variant", "x:image=y"), "a container cannot start other images"),
+        (("quick", "--out", "gone/run.json"), "the folder does not exist"),
+    ],
+)
+def test_what_cannot_be_launched_is_one_line(words, line):
+    assert line in refusal(CliRunner().invoke(app, ["launch", "cpu", *words], standalone_mode=False))
 
 
 @pytest.mark.parametrize("status", [0, 3])

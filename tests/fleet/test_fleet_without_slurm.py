@@ -141,6 +141,15 @@ def test_resume_measures_a_suspect_that_has_no_second_profile(reframe, measured)
     assert len(measured.plans) == planned
 
 
+def test_a_plan_of_another_version_is_one_line(reframe, measured, place, monkeypatch):
+    measured((1.0, 1.0), nodes=2)
+    monkeypatch.chdir(place)
+    (place / "out/.fleet").mkdir()
+    (place / "out/.fleet/plan.json").write_text('{"nodes": ["n0"], "arguments": ["quick"]}')
+    words = ["fleet", "quick", "--scheduler", "ssh", "--nodes", "n0,n1", "--out", "out", "--resume"]
+    assert "another version of the kit" in refusal(CliRunner().invoke(app, words, standalone_mode=False))
+
+
 def test_no_node_is_measured_twice_where_none_is_slower(reframe, measured):
     assert measured((1.0, 1.0))[0] == 0
     assert len(measured.plans) == 1
