@@ -44,10 +44,6 @@ GPU_FILE = _variable("KIT_GPU_FILE", "you", "an allowance of 1.5 s",
     "the self-test measured.")  # fmt: skip
 POWERCAP_ROOT = _variable("KIT_POWERCAP_ROOT", "you", "`/sys/class/powercap`",
     "Names the folder of the kernel's energy counters. `kit launch --rapl` sets it in the container.")  # fmt: skip
-HWMON_ROOT = _variable("KIT_HWMON_ROOT", "you", "`/sys/class/hwmon`",
-    "Names the folder of the kernel's hardware monitors.")  # fmt: skip
-CRAY_ROOT = _variable("KIT_CRAY_ROOT", "you", "`/sys/cray/pm_counters`",
-    "Names the folder of a Cray node's power counters.")  # fmt: skip
 
 FRAMEWORK_DEFAULTS = _variable("KIT_FRAMEWORK_DEFAULTS", "variant", "0",
     "With 1, Steadykit leaves the cuDNN search and the GPU memory as the framework sets them.")  # fmt: skip

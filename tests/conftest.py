@@ -59,7 +59,7 @@ def old_nvml_folder(tmp_path_factory):
     return compiled(tmp_path_factory.mktemp("old_nvml"), "-DOLD_DRIVER")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_nvml_process(nvml_folder):
     """Run Python code where the loader finds the stand-ins; its standard output."""
 

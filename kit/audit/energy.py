@@ -34,7 +34,7 @@ class _Block(NamedTuple):
 
 def _whole_of(cell: MeasuredCell, names: Iterable[str]) -> list[str]:
     """Return those sensors that together are the cell's device; a profile may be of a kit that has another kind."""
-    return DEVICES[cell.cell.device].whole_of(dict.fromkeys(names)) if cell.cell.device in DEVICES else []
+    return DEVICES[cell.cell.device].joule_sensors_among(dict.fromkeys(names)) if cell.cell.device in DEVICES else []
 
 
 def _blocks(cell: MeasuredCell) -> list[_Block]:

@@ -41,7 +41,7 @@ def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
     metered = [energy for energy in listed if energy.tier == "external_meter"]
     if any(energy.joules_j for energy in metered):
         return metered
-    names = device.whole_of(energy.sensor for energy in listed) if device else []
+    names = device.joule_sensors_among(energy.sensor for energy in listed) if device else []
     whole = [energy for energy in listed if energy.sensor in names]
     is_whole = bool(whole) and (cell.device == HOST or len(whole) == cell.devices)
     return whole if is_whole else metered
@@ -86,7 +86,7 @@ def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
         error_w = drifts_w + error_fraction * power_w
     if cell.device != HOST and entries[0].tier != "external_meter":  # a meter's joules have everything in them
         alike = [energy for energy in launch.energy if energy.kind == entries[0].kind]
-        names = DEVICES[HOST].whole_of(energy.sensor for energy in alike)
+        names = DEVICES[HOST].joule_sensors_among(energy.sensor for energy in alike)
         host_w = device_power_w([energy for energy in alike if energy.sensor in names])
         with_host_w = None if host_w is None else power_w + host_w
     first = entries[0]

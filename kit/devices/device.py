@@ -36,7 +36,7 @@ class Device:
         kind: its name in cells, options and profiles.
         rank: its place among the kinds.
         files: patterns below /dev; a file of them says that there may be one, listed or not.
-        whole: names of the sensors whose joules together are the device's, best source first: each a pattern.
+        joule_sensors: names of the sensors whose joules together are the device's, best source first: each a pattern.
         energy_source: how the names of its own sensors of energy begin: their obstacle is why there are no joules.
         precisions: that no other kind has.
         in_passes: precisions that it computes in several passes of another: slower than anybody's default.
@@ -48,7 +48,7 @@ class Device:
     kind: str
     rank: int = 9
     files: Sequence[str] = ()
-    whole: Sequence[re.Pattern[str]] = ()
+    joule_sensors: Sequence[re.Pattern[str]] = ()
     energy_source: str = ""
     precisions: Sequence[str] = ()
     in_passes: Sequence[str] = ()
@@ -99,11 +99,11 @@ class Device:
         """Return what bounds measurements on it; `root`: where /proc, /sys and /dev are."""
         return ()
 
-    def whole_of(self, names: Iterable[str]) -> list[str]:
-        """Return those sensors that together are the device: of the best source that any of them is of."""
+    def joule_sensors_among(self, names: Iterable[str]) -> list[str]:
+        """Return those sensors that together are the device: all of the best source that any name belongs to."""
         known = list(names)
-        by_source = ([name for name in known if pattern.fullmatch(name)] for pattern in self.whole)
-        return next((names for names in by_source if names), [])
+        by_source = ([name for name in known if pattern.fullmatch(name)] for pattern in self.joule_sensors)
+        return next(filter(None, by_source), [])
 
     def is_listed(self) -> bool:
         """Whether there is certainly one here."""

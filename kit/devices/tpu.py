@@ -1,8 +1,7 @@
-"""TPUs: one process at a time holds them, and they tell no joules."""
+"""TPUs: one process at a time holds them, and no sensor gives their joules."""
 
 from __future__ import annotations
 
-import re
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ class Tpu(Device):
     # /dev/vfio/vfio, beside the groups of a TPU, is on machines without any device, too.
     files = (tpu.ACCEL_FILES, tpu.VFIO_GROUPS, "vfio/devices/*")
     in_passes = ("float32",)
-    whole = (re.compile(r"tpu\.\d+\.energy"),)
     # PyTorch's own switch for torch-tpu. libtpu itself takes an empty TPU_VISIBLE_CHIPS as if none were given.
     hidden_by = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # noqa: RUF012
     in_container = InContainer(
@@ -36,8 +34,8 @@ class Tpu(Device):
     def listed(self) -> list[Accelerator]:
         """Return a TPU for each device file and PCI address."""
         return [
-            Accelerator(name=f"{self.kind} {index}", model=f"TPU at {place}")
-            for index, place in enumerate(tpu.devices())
+            Accelerator(name=f"{self.kind} {index}", model=f"TPU at {address}")
+            for index, address in enumerate(tpu.devices())
         ]
 
     def is_exclusive(self, count: int) -> bool:
@@ -45,7 +43,7 @@ class Tpu(Device):
         return True
 
     def conditions(self, root: Path) -> Iterator[Condition]:
-        """Tell whether it may lock all the memory that it maps."""
+        """Yield whether a process may lock all the memory that it maps."""
         if tpu.devices(root / "dev", root / "sys/bus/pci/devices"):
             fine = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
             yield "locked memory", fine, reason("memlock_unlimited" if fine else "memlock_small")

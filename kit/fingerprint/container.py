@@ -18,7 +18,6 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         root: where /proc, /run, /sys and /.dockerenv are looked for.
         environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine shows it inside.
     """
-    groups, proc = root / "sys/fs/cgroup", root / "proc"
     if "KUBERNETES_SERVICE_HOST" in environment:
         engine = "kubernetes"
     elif (root / "run/.containerenv").exists():
@@ -30,8 +29,8 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
     return Facts(
         facts={
             "container.engine": engine or None,
-            "container.cpu_limit": cgroup.cpu_limit(cgroup.locate("cpu", groups, proc)),
-            "container.memory_limit_b": cgroup.memory_limit_b(cgroup.locate("memory", groups, proc)),
+            "container.cpu_limit": cgroup.cpu_limit(cgroup.locate("cpu", root)),
+            "container.memory_limit_b": cgroup.memory_limit_b(cgroup.locate("memory", root)),
             "container.image": environment.get(IMAGE) or None,
             "container.image_digest": environment.get(IMAGE_DIGEST) or None,
         }

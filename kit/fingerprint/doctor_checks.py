@@ -52,7 +52,7 @@ class Machine(NamedTuple):
     threads: int  # that a framework gets for them
     root: Path  # where /proc, /sys and /dev are
     folder: Path  # where profiles go
-    inside: Facts  # `container.…`
+    container: Facts
 
     def text(self, name: str) -> str | None:
         """Return what a file below the root holds; null where it is not there."""
@@ -63,9 +63,9 @@ class Machine(NamedTuple):
 
 
 def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder: Path = Path()) -> list[Condition]:
-    """Return every condition that can be checked here; arguments as of `Machine`."""
+    """Return every condition that can be checked here; for the arguments see `Machine`."""
     machine = Machine(cpus, threads, root, folder, container(root))
-    checks = (_cpus, _memory, _folders, _frequency, _clocksource, _neighbours, _compiling, _devices)
+    checks = (_cpus, _memory, _folders, _clocks, _neighbors, _tools)
     return [condition for check in checks for condition in check(machine)]
 
 
@@ -76,8 +76,8 @@ def _condition(subject: str, fine: bool, codes: tuple[str, str], **values: Value
 
 def _cpus(machine: Machine) -> Iterator[Condition]:
     cpus = len(machine.cpus)
-    limit = machine.inside.number("container.cpu_limit") or cpus
-    codes = ("no_quota", "quota_in_container" if machine.inside.text("container.engine") else "quota")
+    limit = machine.container.number("container.cpu_limit") or cpus
+    codes = ("no_quota", "quota_in_container" if machine.container.text("container.engine") else "quota")
     yield _condition("CPU quota", limit >= cpus, codes, cpus=cpus, limit=limit, threads=machine.threads)
     lists = (machine.text(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in machine.cpus)
     # The CPUs of a core share a list, such as 0-1 or 0,4: its first number identifies the core.
@@ -88,7 +88,7 @@ def _cpus(machine: Machine) -> Iterator[Condition]:
 
 def _memory(machine: Machine) -> Iterator[Condition]:
     free_b = psutil.virtual_memory().available
-    free_b = min(free_b, machine.inside.integer("container.memory_limit_b") or free_b)
+    free_b = min(free_b, machine.container.integer("container.memory_limit_b") or free_b)
     yield _condition("memory", free_b >= MEMORY_B, ("memory_free", "memory_small"), memory_b=free_b, needed_b=MEMORY_B)
     shm = machine.root / "dev/shm"
     if shm.is_dir():
@@ -97,11 +97,10 @@ def _memory(machine: Machine) -> Iterator[Condition]:
 
 
 def _folders(machine: Machine) -> Iterator[Condition]:
-    temporary = Path(tempfile.gettempdir())
+    temporary, in_image = Path(tempfile.gettempdir()), machine.container.text("container.image") is not None
     for subject, folder, needed_b in (("profiles", machine.folder, DISK_B), ("temporary files", temporary, TMP_B)):
         free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
-        stays = machine.inside.text("container.image") is not None and folder.stat().st_dev == Path("/").stat().st_dev
-        if stays and subject == "profiles":
+        if subject == "profiles" and in_image and folder.stat().st_dev == Path("/").stat().st_dev:
             yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
         elif not os.access(folder, os.W_OK):
             yield Condition(subject=subject, fine=False, what=reason("folder_read_only", folder=where))
@@ -111,7 +110,7 @@ def _folders(machine: Machine) -> Iterator[Condition]:
         yield Condition(subject="temporary files", fine=False, what=reason("tmp_noexec", folder=str(temporary)))
 
 
-def _frequency(machine: Machine) -> Iterator[Condition]:
+def _clocks(machine: Machine) -> Iterator[Condition]:
     cpu = machine.root / "sys/devices/system/cpu"
     names = governors(cpu)
     codes = ("governor_fixed" if names else "no_governor", "governor_varies")
@@ -121,35 +120,29 @@ def _frequency(machine: Machine) -> Iterator[Condition]:
         yield _condition("turbo", not on, ("turbo_off", "turbo_on"), switch=str(file))
     else:
         yield Condition(subject="turbo", fine=True, what=reason("no_turbo_switch"))
-
-
-def _clocksource(machine: Machine) -> Iterator[Condition]:
     source = machine.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
     if source is not None:
         fine = source not in SLOW_CLOCKSOURCES
         yield _condition("clocksource", fine, ("clocksource_fast", "clocksource_slow"), source=source)
 
 
-def _neighbours(machine: Machine) -> Iterator[Condition]:
+def _neighbors(machine: Machine) -> Iterator[Condition]:
     ticks = [int(word) for word in (machine.text("proc/stat") or "").partition("\n")[0].split()[1:]]
     if len(ticks) > STEAL_FIELD:
         steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
         yield _condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
-    others = others_now(machine.cpus, proc=machine.root / "proc")
+    others = others_now(machine.cpus, root=machine.root)
     what = others.reason if others.is_quiet else reason(f"{others.reason.code}_remedy", **others.reason.values)
     yield Condition(subject="other programs", fine=others.is_quiet, what=what)
-    if machine.inside.text("container.engine") is not None:
-        # The kernel's own threads are seen from the host's PID namespace alone.
-        of_host = machine.text("proc/2/comm") == "kthreadd"
-        yield _condition("PID namespace", of_host, ("pid_namespace_host", "pid_namespace_own"))
+    if machine.container.text("container.engine") is not None:
+        # The kernel's own threads are seen in the host's PID namespace alone.
+        is_host = machine.text("proc/2/comm") == "kthreadd"
+        yield _condition("PID namespace", is_host, ("pid_namespace_host", "pid_namespace_own"))
 
 
-def _compiling(_: Machine) -> Iterator[Condition]:
-    compiler = next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
+def _tools(machine: Machine) -> Iterator[Condition]:
+    compiler = next(filter(shutil.which, ("g++", "clang++", "c++")), None)
     yield _condition("C++ compiler", compiler is not None, ("compiler", "no_compiler"), name=compiler or "")
-
-
-def _devices(machine: Machine) -> Iterator[Condition]:
     for device in DEVICES.values():
         for subject, fine, what in device.conditions(machine.root):
             yield Condition(subject=subject, fine=fine, what=what)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kit.devices.catalog import DEVICES
 from kit.fingerprint.container import container
-from kit.fingerprint.processor import hypervisor, processor
+from kit.fingerprint.processor import processor
 from kit.fingerprint.software import software
 from kit.profile.facts import FINGERPRINT_B, fact_of
 from kit.profile.identity import Accelerator, Identity, device_facts
@@ -32,7 +32,6 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
     facts = {
         **processor(reasons),
         "memory_b": psutil.virtual_memory().total,
-        "hypervisor": hypervisor(reasons),
         **device_facts(accelerators),
         **container().facts,
         **software(reasons, pythons, packages, prefixes),

@@ -15,13 +15,12 @@ import psutil
 from kit.devices.catalog import DEVICES
 from kit.profile.identity import FactValue, State, Values, device_facts
 from kit.profile.reason import Reason, reason
-from kit.sensors import cgroup, frequency
-from kit.sensors.machine_cpu import TICK_NS, pressure_some_ns
+from kit.sensors import cgroup, linux
 from kit.sensors.protocol import now_ns
 
 # <sys/timex.h>: its structure has less.
 TIME_ERROR, TIMEX_B = 5, 512
-# One of them is not interrupted, and some 100 ns wide.
+# At least one of them is not interrupted, and some 100 ns wide.
 ANCHORS = 10
 # Where the kernel's drivers put the temperature of the processor, best first (psutil's names).
 CPU_THERMOMETERS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
@@ -42,11 +41,34 @@ def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
 
 def state(root: Path = Path("/")) -> State:
     """Look at the machine now; `root`: where /proc and /sys are looked for."""
-    reasons: dict[str, Reason] = {}
+    cpu, proc = root / "sys/devices/system/cpu", root / "proc"
+    heat, no_heat = "cpu[0-9]*/thermal_throttle/{}_throttle_count", reason("no_throttle_count")
+    nodes = cpu.parent / "node"
+    questions: dict[str, Callable[[], FactValue | Reason]] = {
+        "load_1min": lambda: float((proc / "loadavg").read_text().split()[0]),
+        "cpu.governor": lambda: " / ".join(governors(cpu)) or reason("no_governor"),
+        "cpu.turbo": lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1],
+        "cpu.frequency_mhz": lambda: next(
+            filter(None, (gauge.read(root) for gauge in linux.FREQUENCY)), reason("no_frequency")
+        ),
+        "cpu.temperature_c": _temperature_c,
+        "memory_available_b": lambda: _sum([proc / "meminfo"], r"MemAvailable:\s+(\d+) kB", unit=1024),
+        "context_switches": lambda: _sum([proc / "stat"], r"ctxt (\d+)"),
+        "steal_ns": lambda: _sum([proc / "stat"], r"cpu +(?:\d+ ){7}(\d+)", unit=linux.TICK_NS),
+        "cgroup_throttled": lambda: _throttled(root, 1),
+        "cgroup_throttled_ns": lambda: _throttled(root, 0),
+        "pressure_cpu_some_ns": lambda: linux.pressure_ns((proc / "pressure/cpu").read_bytes())[0],
+        "clock_synchronized": _clock_synchronized,
+        # How often heat held cores back; each CPU of a package counts the package's.
+        "core_throttled": lambda: _sum(cpu.glob(heat.format("core")), r"(\d+)", no_heat),
+        "package_throttled": lambda: _sum(cpu.glob(heat.format("package")), r"(\d+)", no_heat),
+        "numa_misses": lambda: _sum(
+            nodes.glob("node[0-9]*/numastat"), r"numa_miss (\d+)", reason("not_shown", source=str(nodes))
+        ),
+    }
     facts: Values = {}
-    cpu = root / "sys/devices/system/cpu"
-
-    def ask(name: str, answer: Callable[[], FactValue | Reason]) -> None:
+    reasons: dict[str, Reason] = {}
+    for name, answer in questions.items():
         try:
             value = answer()
         except OSError as error:
@@ -56,47 +78,15 @@ def state(root: Path = Path("/")) -> State:
         facts[name] = None if isinstance(value, Reason) else value
         if isinstance(value, Reason):
             reasons[name] = value
-
-    def number(name: str, file: str, pattern: str, unit: int = 1) -> None:
-        """Ask for the first match of the pattern at the beginning of a line."""
-        ask(name, lambda: int(re.findall(f"^{pattern}", (root / file).read_text(), re.MULTILINE)[0]) * unit)
-
-    ask("load_1min", lambda: float((root / "proc/loadavg").read_text().split()[0]))
-    ask("cpu.governor", lambda: " / ".join(governors(cpu)) or reason("no_governor"))
-    ask("cpu.turbo", lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1])
-    ask(
-        "cpu.frequency_mhz",
-        lambda: frequency.scaling_mhz(cpu) or frequency.cpuinfo_mhz(root / "proc/cpuinfo") or reason("no_frequency"),
-    )
-    ask("cpu.temperature_c", _temperature_c)
-    number("memory_available_b", "proc/meminfo", r"MemAvailable:\s+(\d+) kB", 1024)
-    number("context_switches", "proc/stat", r"ctxt (\d+)")
-    number("steal_ns", "proc/stat", r"cpu +(?:\d+ ){7}(\d+)", TICK_NS)
-    ask("cgroup_throttled", lambda: _throttled(root, 1))
-    ask("cgroup_throttled_ns", lambda: _throttled(root, 0))
-    ask("pressure_cpu_some_ns", lambda: pressure_some_ns((root / "proc/pressure/cpu").read_bytes()))
-    ask("clock_synchronized", _clock_synchronized)
-    # How often heat held cores back; each CPU of a package counts the package's.
-    heat, none = "cpu[0-9]*/thermal_throttle/{}_throttle_count", reason("no_throttle_count")
-    ask("core_throttled", lambda: _sum(cpu.glob(heat.format("core")), r"(\d+)", none))
-    ask("package_throttled", lambda: _sum(cpu.glob(heat.format("package")), r"(\d+)", none))
-    nodes = cpu.parent / "node"
-    no_nodes = reason("not_shown", source=str(nodes))
-    ask("numa_misses", lambda: _sum(nodes.glob("node[0-9]*/numastat"), r"numa_miss (\d+)", no_nodes))
-    width_ns, raw_ns, utc_ns = min(_anchor() for _ in range(ANCHORS))
+    anchors = [(now_ns(), time.time_ns(), now_ns()) for _ in range(ANCHORS)]
+    before_ns, utc_ns, after_ns = min(anchors, key=lambda anchor: anchor[2] - anchor[0])
     return State(
         taken=datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds"),
-        raw_ns=raw_ns,
-        raw_width_ns=width_ns,
+        raw_ns=(before_ns + after_ns) // 2,
+        raw_width_ns=after_ns - before_ns,
         facts=facts | device_facts([state for device in DEVICES.values() for state in device.states()]),
         reasons=reasons,
     )
-
-
-def _anchor() -> tuple[int, int, int]:
-    """Return how far apart the raw clock's readings before and after one of UTC are, their middle, and UTC."""
-    before_ns, utc_ns, after_ns = now_ns(), time.time_ns(), now_ns()
-    return after_ns - before_ns, (before_ns + after_ns) // 2, utc_ns
 
 
 def _temperature_c() -> float | Reason:
@@ -114,13 +104,13 @@ def _clock_synchronized() -> bool:
     return bool(answer != TIME_ERROR)
 
 
-def _sum(files: Iterable[Path], pattern: str, none: Reason) -> int | Reason:
+def _sum(files: Iterable[Path], pattern: str, none: Reason | None = None, unit: int = 1) -> int | Reason:
     """Return the sum of the first match in each file, at the beginning of a line; `none` where there is no file."""
-    numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) for file in files]
-    return sum(numbers) if numbers else none
+    numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) * unit for file in files]
+    return none if none is not None and not numbers else sum(numbers)
 
 
 def _throttled(root: Path, index: int) -> int | Reason:
     """Return how long (0) or how often (1) the control group was throttled."""
-    file = cgroup.throttling_file(root / "sys/fs/cgroup", root / "proc")
+    file = cgroup.throttling_file(root)
     return file if isinstance(file, Reason) else cgroup.throttling(file.read_bytes())[index]

@@ -14,27 +14,27 @@ import psutil
 from kit.devices.limits import OTHERS_MOST
 from kit.printable import printable_line
 from kit.profile.reason import Reason, reason
-from kit.sensors.machine_cpu import PROC, times_parser
+from kit.sensors.linux import times_parser
 from kit.sensors.protocol import FAILURES, now_ns
 
 # Thirty ticks of the kernel on each CPU: one of them is 3 % of one CPU.
 LOOK_S = 0.3
-# Of one CPU: what uses less is not worth a name.
+# A program that uses less than this fraction of a CPU is not worth a name.
 NAMED_LEAST = 0.05
 NAMED_MAX = 3
-# Of these processes the name says nothing: it is the script's that counts.
+# The names of these programs say nothing: the name of the script counts.
 INTERPRETERS = re.compile(r"(python|perl|ruby|node|java|bash|sh$|R$|julia)")
 
 
 class OthersNow(NamedTuple):
-    """What others used while it was looked."""
+    """What others used during the look."""
 
     fraction: float | None  # of the CPUs' time; null: the kernel does not count it here
-    busiest: list[str]  # name and process id, the busiest first; none where no process of others can be seen
+    busiest: list[str]  # name and process id, the busiest first; empty where no other process can be seen
 
     @property
     def is_quiet(self) -> bool:
-        """Whether a block measured now would be clean, as far as it is known."""
+        """Whether a block that is measured now would be clean, as far as is known."""
         return self.fraction is None or self.fraction <= OTHERS_MOST
 
     @property
@@ -46,15 +46,15 @@ class OthersNow(NamedTuple):
         return reason(code, others_pct=100 * self.fraction, who=", ".join(self.busiest))
 
 
-def others_now(cpus: Sequence[int], look_s: float = LOOK_S, proc: Path = PROC) -> OthersNow:
-    """Look for `look_s` seconds at what others use of `cpus`, at least one."""
-    times = times_parser(cpus)
+def others_now(cpus: Sequence[int], look_s: float = LOOK_S, root: Path = Path("/")) -> OthersNow:
+    """Look for `look_s` seconds at what others use of `cpus`, at least one; `root`: where /proc is looked for."""
+    times, stat = times_parser(cpus), root / "proc/stat"
     try:
-        times((proc / "stat").read_bytes())
+        times(stat.read_bytes())
         processes_before = _cpu_s_of_processes(cpus)
-        begin_ns, before, own_before_ns = now_ns(), times((proc / "stat").read_bytes()), time.process_time_ns()
+        begin_ns, before, own_before_ns = now_ns(), times(stat.read_bytes()), time.process_time_ns()
         time.sleep(look_s)
-        span_ns, after = now_ns() - begin_ns, times((proc / "stat").read_bytes())
+        span_ns, after = now_ns() - begin_ns, times(stat.read_bytes())
     except FAILURES:  # not counted here, or a CPU went
         return OthersNow(None, [])
     used_s = {
@@ -68,21 +68,18 @@ def others_now(cpus: Sequence[int], look_s: float = LOOK_S, proc: Path = PROC) -
 
 
 def _cpu_s_of_processes(cpus: Collection[int]) -> dict[tuple[int, str], float]:
-    """Return the CPU time of each other process that can be seen and ran last on one of `cpus`, by its id and name."""
-    return {
-        (process.pid, _name(process.info["name"], process.info["cmdline"])): times.user + times.system
-        for process in psutil.process_iter(["name", "cmdline", "cpu_times", "cpu_num"])
-        if process.pid != os.getpid()
-        and (times := process.info["cpu_times"]) is not None
-        and process.info["cpu_num"] in cpus
-    }
+    """Return the CPU time of each other process that can be seen and ran last on one of `cpus`, by its id and name.
 
-
-def _name(name: str | None, words: Sequence[str] | None) -> str:
-    """Return the name of a process; of an interpreter's with the script or module that it runs."""
-    shown = name or "?"
-    if INTERPRETERS.match(shown):
-        given = (words or [])[1:]
-        script = "" if "-c" in given else next((word for word in given if not word.startswith("-")), "")
-        shown = f"{shown} {Path(script).name}" if script else shown
-    return printable_line(shown)
+    The name of an interpreter comes with the script or module that it runs.
+    """
+    used_s = {}
+    for process in psutil.process_iter(["name", "cmdline", "cpu_times", "cpu_num"]):
+        times, name = process.info["cpu_times"], process.info["name"] or "?"
+        if process.pid == os.getpid() or times is None or process.info["cpu_num"] not in cpus:
+            continue
+        words = (process.info["cmdline"] or [])[1:]
+        script = "" if "-c" in words else next((word for word in words if not word.startswith("-")), "")
+        if INTERPRETERS.match(name) and script:
+            name = f"{name} {Path(script).name}"
+        used_s[process.pid, printable_line(name)] = times.user + times.system
+    return used_s

@@ -8,73 +8,67 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from kit.profile.identity import Values, cpus_listed
 from kit.profile.reason import Reason, reason
-from kit.sensors.frequency import CPU_ROOT, CPUINFO
 
 LSCPU_TIMEOUT_S = 10.0
 
 
-def processor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO, cpu_root: Path = CPU_ROOT) -> Values:
-    """Return the facts ``cpu.…``; what is not readable here is null, with the reason in `reasons`."""
-    listed = kernel_fields(cpuinfo)
-    # Arm's kernels list numbers instead of names.
-    cpuid = {} if {"model name", "vendor_id"} <= listed.keys() else asked_cpuinfo()
+def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
+    """Return the facts ``cpu.…`` and the hypervisor; what is not readable here is null, with why in `reasons`.
+
+    The hypervisor is "none" on bare metal. x86 processors show their guests a CPUID bit, so its absence means bare
+    metal; other architectures have no such bit.
+    """
+    file, cpus = root / "proc/cpuinfo", root / "sys/devices/system/cpu"
+    try:
+        listed = _fields(file.read_text().split("\n\n", 1)[0])
+    except OSError:
+        listed = {}
+    flags, named = listed.get("flags"), lscpu()
     facts: Values = {
-        "cpu.model": listed.get("model name") or cpuid.get("brand_raw") or platform.processor() or platform.machine(),
-        "cpu.vendor": listed.get("vendor_id") or cpuid.get("vendor_id_raw") or listed.get("CPU implementer"),
+        # Arm's kernels list numbers instead of names; lscpu knows the names.
+        "cpu.model": listed.get("model name") or named.get("Model name") or platform.machine(),
+        "cpu.vendor": listed.get("vendor_id") or named.get("Vendor ID") or listed.get("CPU implementer"),
         "cpu.architecture": platform.machine(),
         "cpu.cores_physical": psutil.cpu_count(logical=False),
         "cpu.cores_logical": psutil.cpu_count() or 1,
-        "cpu.flags": " ".join(sorted((listed.get("flags") or listed.get("Features", "")).split())) or None,
+        "cpu.flags": " ".join(sorted((flags or listed.get("Features", "")).split())) or None,
         "cpu.microcode": listed.get("microcode"),
     }
-    reasons |= {name: reason("not_shown", source=str(cpuinfo)) for name, value in facts.items() if value is None}
-    siblings = (cpu_root / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0))
-    nodes = (cpu_root.parent / "node").glob("node[0-9]*/cpulist")
+    reasons |= {name: reason("not_shown", source=str(file)) for name, value in facts.items() if value is None}
+    siblings = (cpus / f"cpu{cpu}/topology/thread_siblings_list" for cpu in os.sched_getaffinity(0))
+    nodes = (cpus.parent / "node").glob("node[0-9]*/cpulist")
     lists: dict[str, Values] = {
-        "cache": {f"{name}_b": size for name, size in cache_sizes(cpu_root).items()},
+        "cache": {f"{name}_b": size_b for name, size_b in _cache_sizes_b(cpus).items()},
         "core": {str(index): text for index, text in enumerate(cpu_lists(siblings))},
         "node": {str(index): text for index, text in enumerate(cpu_lists(nodes))},
     }
     for kind, values in lists.items():
         facts |= {f"cpu.{kind}.{name}": value for name, value in values.items()}
         if not values:
-            reasons[f"cpu.{kind}"] = reason("not_shown", source=str(cpu_root))
-    return facts
+            reasons[f"cpu.{kind}"] = reason("not_shown", source=str(cpus))
+    hypervisor = named.get("Hypervisor vendor", "").lower() or (None if flags is None else "unnamed")
+    if flags is not None and "hypervisor" not in flags.split():
+        hypervisor = "none"
+    if hypervisor is None:
+        reasons["hypervisor"] = reason("not_shown", source="lscpu")
+    return facts | {"hypervisor": hypervisor}
 
 
-def asked_cpuinfo() -> dict[str, Any]:
-    """Return what py-cpuinfo finds; empty where it fails. It runs CPUID in child processes and takes about a second."""
+def lscpu() -> dict[str, str]:
+    """Return what `lscpu` knows of CPUID and of firmware's tables; empty where it is not there or fails."""
+    english = os.environ | {"LC_ALL": "C"}
     try:
-        import cpuinfo
-
-        return dict(cpuinfo.get_cpu_info())
-    except Exception:
+        shown = subprocess.run(
+            ["lscpu"], capture_output=True, text=True, check=True, timeout=LSCPU_TIMEOUT_S, env=english
+        )
+    except (OSError, subprocess.SubprocessError):
         return {}
-
-
-def kernel_fields(cpuinfo: Path) -> dict[str, str]:
-    """Return the fields of the first processor in /proc/cpuinfo; empty where there is none."""
-    try:
-        return fields(cpuinfo.read_text().split("\n\n", 1)[0])
-    except OSError:
-        return {}
-
-
-def cache_sizes(cpu_root: Path) -> dict[str, int]:
-    """Return the bytes of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`; those that can be read."""
-    sizes = {}
-    for folder in sorted((cpu_root / "cpu0/cache").glob("index[0-9]*")):
-        with suppress(OSError, ValueError):  # a virtual machine or an Arm kernel may show a cache without its size
-            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-            letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
-            sizes[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
-    return sizes
+    return _fields(shown.stdout)
 
 
 def cpu_lists(files: Iterable[Path]) -> list[str]:
@@ -87,31 +81,17 @@ def cpu_lists(files: Iterable[Path]) -> list[str]:
     return sorted(lists, key=lambda text: lists[text])
 
 
-def hypervisor(reasons: dict[str, Reason], cpuinfo: Path = CPUINFO) -> str | None:
-    """Return the hypervisor's name; "none" on bare metal; None, with why in `reasons`, where it is unknown.
-
-    x86 processors show their guests a CPUID bit, so its absence means bare metal; other architectures have no such bit.
-    """
-    flags = kernel_fields(cpuinfo).get("flags")
-    if flags is not None and "hypervisor" not in flags.split():
-        return "none"
-    named = lscpu().get("Hypervisor vendor", "").lower()
-    if not named and flags is None:
-        reasons["hypervisor"] = reason("not_shown", source="lscpu")
-    return named or (None if flags is None else "unnamed")
+def _cache_sizes_b(cpus: Path) -> dict[str, int]:
+    """Return the size of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`; those that can be read."""
+    sizes_b = {}
+    for folder in sorted((cpus / "cpu0/cache").glob("index[0-9]*")):
+        with suppress(OSError, ValueError):  # a virtual machine or an Arm kernel may show a cache without its size
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
+            sizes_b[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
+    return sizes_b
 
 
-def lscpu() -> dict[str, str]:
-    """Return what `lscpu` knows of CPUID and of firmware's tables; empty where it is not there or fails."""
-    try:
-        shown = subprocess.run(
-            ["lscpu"], capture_output=True, text=True, check=True, timeout=LSCPU_TIMEOUT_S, env={"LC_ALL": "C"}
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return fields(shown)
-
-
-def fields(text: str) -> dict[str, str]:
+def _fields(text: str) -> dict[str, str]:
     """Return the lines "name: value" of a text."""
     return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}

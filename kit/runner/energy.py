@@ -59,7 +59,7 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
     Where no sensor tells a device of the cells there is one only if it is asked for: an external meter may.
     """
     names = [sensor.name for sensor in sensors if sensor.status != "unavailable"]
-    whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].whole_of(names)}
+    whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].joule_sensors_among(names)}
     of_devices = [sensor for sensor in sensors if sensor.name in whole]
     return long_block_s(of_devices, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0
 

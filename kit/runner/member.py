@@ -226,10 +226,13 @@ class Member:
         cell, long_blocks = self.cell(launch.cell_key), self._long_blocks[key]
         on_cpu = cell.device == "cpu"
         if on_cpu or launch.device_ids:
-            samples = samples.of_boards(() if on_cpu else launch.device_ids)
+            samples = samples.for_devices(() if on_cpu else launch.device_ids)
         # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
         if windows := (not on_cpu and [_windows(done.part)[0] for done in long_blocks]) or _windows(launch):
-            launch.sensors, launch.sensor_reasons = samples.summaries(windows), samples.too_slow(windows)
+            launch.sensors, launch.sensor_reasons = (
+                samples.summaries(windows),
+                samples.gauges_needing_longer_windows(windows),
+            )
         entries = self._energy(key, launch, samples, with_compile=idle is not None)
         entries = [_of_board(_with_idle(entry, samples, idle), boards) for entry in entries]
         if self._request.prepare.hosts:

@@ -33,7 +33,7 @@ class EdgeCounters:
         self.names: tuple[str, ...] = tuple(report.name for report in self.reports if report.status == "measured")
 
     def read(self) -> tuple[int | None, ...]:
-        """Return one value for each of `names`; None where this one read failed."""
+        """Return one value for each of `names`; None where this read failed."""
         values: list[int | None] = []
         for source in self._sources:
             if source.read is None:
@@ -51,7 +51,7 @@ def sampled_sensors() -> list[Sensor]:
 
 
 def probe_all() -> list[SensorReport]:
-    """Return what each sensor says of itself here: edge counters, then sampled ones. Never raises."""
+    """Return the report of each sensor here: edge counters, then sampled ones. Never raises."""
     edges = EdgeCounters(sorted(os.sched_getaffinity(0)))
     return [*edges.reports, *(sensor.report for sensor in sampled_sensors())]
 
@@ -59,7 +59,7 @@ def probe_all() -> list[SensorReport]:
 def _opened(opener: str, failed: Callable[[SensorReport, Reason], Source], *arguments: object) -> list[Source]:
     """Return what the function `opener` of every file in this folder opens, by file name.
 
-    A driver can fail in ways that nobody listed: that costs one source, which `failed` then stands for.
+    A driver can fail in ways that nobody listed. That costs one source, and `failed` makes what takes its place.
     """
     sources: list[Source] = []
     for name in sorted(module.name for module in pkgutil.iter_modules(kit.sensors.__path__)):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, reason
-from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import EdgeSource, counters_in
 
-CGROUP_ROOT = Path("/sys/fs/cgroup")
-PROC = Path("/proc")
+ROOT = Path("/")
+MOUNT = "sys/fs/cgroup"
 # Version 1 writes "no limit" as the largest multiple of a page; nothing near 2^60 bytes is a real limit.
 NO_MEMORY_LIMIT_B = 1 << 60
 
@@ -24,43 +20,47 @@ class Cgroup(NamedTuple):
     folders: list[Path]
 
 
-def locate(controller: str, root: Path = CGROUP_ROOT, proc: Path = PROC) -> Cgroup:
+def locate(controller: str, root: Path = ROOT) -> Cgroup:
     """Find this process's group for "cpu" or "memory".
 
     Inside a container the path that the kernel names may lie above what is mounted: the mount itself is then the group.
     """
     try:
-        lines = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
-        mounts = sorted(root.iterdir())
+        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        mounts = sorted((root / MOUNT).iterdir())
     except OSError:
         return Cgroup(2, [])
     path = next((path for _, names, path in lines if controller in names.split(",")), None)
     mount = next((folder for folder in mounts if controller in folder.name.split(",")), None)
-    if path is not None and mount is not None:
-        return Cgroup(1, _folders(mount, path))
-    if (root / "cgroup.controllers").exists():
-        return Cgroup(2, _folders(root, next((path for number, _, path in lines if number == "0"), "/")))
-    return Cgroup(2, [])
+    version = 2 if path is None or mount is None else 1
+    if path is None or mount is None:
+        mount = root / MOUNT
+        if not (mount / "cgroup.controllers").exists():
+            return Cgroup(2, [])
+        path = next((path for number, _, path in lines if number == "0"), "/")
+    folder = mount / path.lstrip("/")
+    if ".." in folder.parts or not folder.is_dir():
+        folder = mount
+    return Cgroup(version, [parent for parent in (folder, *folder.parents) if parent.is_relative_to(mount)])
 
 
-def cpu_limit(cgroup: Cgroup) -> float | None:
+def cpu_limit(group: Cgroup) -> float | None:
     """Return the CPUs that the tightest quota on the way up allows; None: no quota."""
-    limits = [limit for folder in cgroup.folders if (limit := _quota(cgroup.version, folder)) is not None]
-    return min(limits, default=None)
+    return min(filter(None, (_quota(group.version, folder) for folder in group.folders)), default=None)
 
 
-def memory_limit_b(cgroup: Cgroup) -> int | None:
+def memory_limit_b(group: Cgroup) -> int | None:
     """Return the bytes that the tightest limit on the way up allows; None: no limit."""
-    name = "memory.limit_in_bytes" if cgroup.version == 1 else "memory.max"
-    words = [_read(folder / name) for folder in cgroup.folders]
+    name = "memory.limit_in_bytes" if group.version == 1 else "memory.max"
+    words = [_read(folder / name) for folder in group.folders]
     return min((int(word) for word in words if word.isdigit() and int(word) < NO_MEMORY_LIMIT_B), default=None)
 
 
-def throttling_file(root: Path = CGROUP_ROOT, proc: Path = PROC) -> Path | Reason:
-    """Return `cpu.stat` of the nearest group with a CPU quota, without one of the process's own; or why none counts."""
-    group = locate("cpu", root, proc)
+def throttling_file(root: Path = ROOT) -> Path | Reason:
+    """Return `cpu.stat` of the nearest group with a CPU quota, or else of the process's own; or why none counts."""
+    group = locate("cpu", root)
     if not group.folders:
-        return reason("no_cpu_controller", root=str(root))
+        return reason("no_cpu_controller", root=str(root / MOUNT))
     limited = (folder for folder in group.folders if _quota(group.version, folder) is not None)
     file = next(limited, group.folders[0]) / "cpu.stat"
     # The root group of version 2 counts none.
@@ -76,28 +76,6 @@ def throttling(cpu_stat: bytes) -> tuple[int, int]:
     words = cpu_stat.split()
     name, unit_ns = (b"throttled_usec", 1000) if b"throttled_usec" in words else (b"throttled_time", 1)
     return int(words[words.index(name) + 1]) * unit_ns, int(words[words.index(b"nr_throttled") + 1])
-
-
-def open_edges(_cpus: Sequence[int], root: Path = CGROUP_ROOT, proc: Path = PROC) -> list[EdgeSource]:
-    """Open throttled time and throttled periods of the group that holds the quota."""
-    file = throttling_file(root, proc)
-    report = partial(
-        SensorReport,
-        quantity="throttling",
-        scope="control group with the nearest CPU quota, all its processes",
-        source=str(root if isinstance(file, Reason) else file),
-        status="measured",
-        counter=True,
-    )
-    reports = [report(name="cgroup.throttled_ns", unit="ns"), report(name="cgroup.throttled_periods", unit="1")]
-    return [EdgeSource(reports, file) if isinstance(file, Reason) else counters_in(file, throttling, reports)]
-
-
-def _folders(mount: Path, path: str) -> list[Path]:
-    folder = mount / path.lstrip("/")
-    if ".." in folder.parts or not folder.is_dir():
-        return [mount]
-    return [folder, *(parent for parent in folder.parents if parent.is_relative_to(mount))]
 
 
 def _quota(version: int, folder: Path) -> float | None:

@@ -1,41 +1,62 @@
-"""NVIDIA GPUs through NVML: energy, power, utilization, memory, clock, temperature, what slows it and for how long."""
+"""NVIDIA GPUs by the driver's own libraries: what NVML reads of them, and which of them CUDA shows to a process.
+
+    QUANTITIES    what NVML reads now: energy, power, utilization, memory, clock, temperature, what slows a GPU
+    ACTIVITIES    what its processors did, by GPU performance monitoring (GPM) of Hopper and later
+
+Utilization says that some kernel ran; activities say what it did: multiplied in tensor cores, in float32, moved memory.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
+import os
+import re
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
+from kit.environment import GPU_FILE
+from kit.errors import KitError
+from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.cuda import bus_id
-from kit.sensors.measured_lag import Lags, measured_lags
 from kit.sensors.protocol import Sensor, now_ns
 
-# Of the energy counter: fine against the 20 to 100 ms of known boards, and coarse enough to leave the CPU to others.
+# Names of the sensors that give a GPU's joules, best first. Its counter includes the whole GPU. GPUs before Volta and
+# virtual GPUs have none: their power is integrated.
+JOULE_SENSORS = (re.compile(r"nvml\.\d+\.energy"), re.compile(r"nvml\.\d+\.power"))
+
+# NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
+BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
+# GPUs renew their power each 15 to 100 ms (Yang et al., SC 2024); an H100 each 100 ms (docs/trust/tested-on.md).
+POWER_PERIOD_NS = 100_000_000
+# NVML reference, nvmlDeviceGetPowerUsage: GA100 and older answer the present power, later GPUs a mean over a second.
+POWER_MEAN_NS = 1_000_000_000
+# NVML says of no GPU how long its joules lag. The slowest that its reference names is a mean over 1 s, and what it is a
+# mean of is up to 0.1 s old here; an H100's counter lags by -0.03 to +0.05 s (docs/trust/tested-on.md).
+LAG_MAX_NS = 1_500_000_000
+# Planted lags of 0 to 0.5 s came back to 0.04 s (docs/how-to/selftest.md).
+LAG_ERROR_NS = 50_000_000
+# The energy counter is polled this often: finer than the 20 to 100 ms of known GPUs, and seldom enough to leave the CPU
+# to others.
 POLL_S = 0.001
 POLL_LIMIT_S = 0.6
 # Five changes are four periods: their median bears one late wake-up.
 POLLED_CHANGES = 5
-# NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
-BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
-# Boards renew their power each 15 to 100 ms (Yang et al., SC 2024); an H100 each 100 ms (docs/trust/tested-on.md).
-POWER_PERIOD_NS = 100_000_000
-# NVML reference, nvmlDeviceGetPowerUsage, where it is a mean.
-POWER_MEAN_NS = 1_000_000_000
-# How long at most joules are of what ran before: NVML says it of no board. The slowest that its reference names is a
-# mean over 1 s, and what it is a mean of is up to 0.1 s old here; an H100's counter lags by -0.03 to +0.05 s
-# (docs/trust/tested-on.md).
-LAG_MAX_NS = 1_500_000_000
+# NVML reference, GPM functions: samples are refreshed every 100 ms, so an interval has to be longer than that.
+ACTIVITY_PERIOD_NS = 500_000_000
 
-# NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock it was asked for.
+# NVML reference, NvmlClocksEventReasons (once ThrottleReasons): what slows a GPU below the clock that was requested.
 SLOWING = {
     0x004: "software_power_cap",
     0x008: "hardware_slowdown",  # to half the clock or less: heat, power brake, or power drawn too fast
@@ -46,54 +67,62 @@ SLOWING = {
     0x200: "board_limit",
     0x400: "reliability_limit",
 }
-# Not slowed, but at the clock that was asked for: 0x001 idle (nothing runs, so no work waits), 0x002 applications
-# clocks and 0x100 display clocks (a setting, the same in every launch; the state says it as its clock limit).
-ASKED_FOR = 0x001 | 0x002 | 0x100
+# These do not slow a GPU below the requested clock: 0x001 idle (nothing runs, so no work waits), 0x002 applications
+# clocks and 0x100 display clocks (a setting, the same in every launch; the state has it as its clock limit).
+REQUESTED = 0x001 | 0x002 | 0x100
 # Unit of a sensor whose value is a mask of these bits.
 MASK = "clocks event mask"
 
 
-class Board(NamedTuple):
+def slowing(mask: int) -> list[str]:
+    """Return the reasons in a mask; a bit that the reference did not name when this was written is given by number."""
+    bits = [1 << position for position in range(mask.bit_length()) if mask >> position & 1]
+    return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & REQUESTED]
+
+
+class Gpu(NamedTuple):
     """One GPU, and the initialized `pynvml`, which stays so until the process ends."""
 
     nvml: ModuleType
-    place: int  # in NVML's order
+    nvml_index: int
     handle: Any
 
     def ask(self, call: str, *arguments: object) -> Any:  # noqa: ANN401 - pynvml has no types
-        """Return what a call of NVML answers about this board; None where it has no answer."""
+        """Return what a call of NVML answers about this GPU; None where it has no answer."""
         try:
             return getattr(self.nvml, call)(self.handle, *arguments)
         except self.nvml.NVMLError:
             return None
 
     def uuid_sha256(self) -> str | None:
-        """Return the hash of the board's UUID."""
+        """Return the hash of the GPU's UUID."""
         uuid = self.ask("nvmlDeviceGetUUID")
         return uuid and hashlib.sha256(uuid.encode()).hexdigest()
 
     def bus_id(self) -> str | None:
         """Return the PCI bus id as CUDA writes it."""
         pci = self.ask("nvmlDeviceGetPciInfo")
-        return pci and bus_id(pci.busId if isinstance(pci.busId, str) else pci.busId.decode())
+        return pci and _bus_id(pci.busId if isinstance(pci.busId, str) else pci.busId.decode())
 
 
-def slowing(mask: int) -> list[str]:
-    """Return the reasons in a mask; a bit that the reference did not name when this was written is said by number."""
-    bits = [1 << position for position in range(mask.bit_length()) if mask >> position & 1]
-    return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & ASKED_FOR]
+def open_gpus() -> list[Gpu] | Reason:
+    """Load NVML and list the GPUs, at least one, or return which obstacle there is.
 
-
-def open_boards() -> list[Board] | Reason:
-    """Load NVML and list the GPUs, at least one, or return which obstacle there is."""
+    A GPU that has fallen off its bus is left out, and the others keep their indices.
+    """
     try:
         import pynvml
     except ImportError:
         return reason("nvml_package_missing")
+    gpus = []
     try:
         pynvml.nvmlInit()
-        handles = [_handle(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
-        boards = [Board(pynvml, place, handle) for place, handle in enumerate(handles) if handle is not None]
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            try:
+                gpus.append(Gpu(pynvml, index, pynvml.nvmlDeviceGetHandleByIndex(index)))
+            except pynvml.NVMLError as error:
+                if error.value != pynvml.NVML_ERROR_GPU_IS_LOST:
+                    raise
     except pynvml.NVMLError as error:
         codes = {
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "nvml_library_missing",
@@ -103,124 +132,195 @@ def open_boards() -> list[Board] | Reason:
         }
         code = codes.get(error.value)
         return reason(code) if code else reason("nvml_failed", error=str(error))
-    return boards or reason("nvml_no_gpu")
+    return gpus or reason("nvml_no_gpu")
 
 
-def _handle(nvml: ModuleType, index: int) -> Any:  # noqa: ANN401
-    """Return NVML's handle of a board; None of one that has fallen off its bus: the others are still there."""
-    try:
-        return nvml.nvmlDeviceGetHandleByIndex(index)
-    except nvml.NVMLError as error:
-        if error.value != nvml.NVML_ERROR_GPU_IS_LOST:
-            raise
-        return None
+class Quantity(NamedTuple):
+    """What NVML reads of a GPU. Quantities of one name are alternatives: the first that the GPU answers is used."""
+
+    name: str
+    unit: str  # joules and nanoseconds are counters
+    source: str
+    read: Callable[[Any, Any], float]  # from pynvml and the GPU's handle
+    update_period_ns: int | None = None
+    mean_over_ns: int | None = None
+
+
+def _power_instant_w(nvml: Any, handle: Any) -> float:  # noqa: ANN401
+    field = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_POWER_INSTANT])[0]
+    if field.nvmlReturn != nvml.NVML_SUCCESS:
+        raise nvml.NVMLError(field.nvmlReturn)
+    return float(field.value.uiVal) / 1000
+
+
+def _violation_ns(policy: str, nvml: Any, handle: Any) -> float:  # noqa: ANN401
+    return float(nvml.nvmlDeviceGetViolationStatus(handle, getattr(nvml, policy)).violationTime)
+
+
+QUANTITIES = (
+    Quantity(
+        "energy", "J", "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded",
+        lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000,
+    ),
+    Quantity("power", "W", "NVML_FI_DEV_POWER_INSTANT", _power_instant_w, POWER_PERIOD_NS),
+    Quantity(
+        "power", "W", "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted",
+        lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000, POWER_PERIOD_NS, POWER_MEAN_NS,
+    ),
+    Quantity(
+        "utilization", "%",
+        "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy",
+        lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu, BUSY_PERIOD_NS, BUSY_MEAN_NS,
+    ),
+    Quantity(
+        "memory", "B", "nvmlDeviceGetMemoryInfo: used, by all processes",
+        lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
+    ),
+    Quantity(
+        "frequency", "MHz", "nvmlDeviceGetClockInfo: SM",
+        lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+    ),
+    Quantity(
+        "temperature", "C", "nvmlDeviceGetTemperature",
+        lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+    ),
+    Quantity(
+        "throttled", MASK, "nvmlDeviceGetCurrentClocksEventReasons: at this moment",
+        lambda nvml, gpu: nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu),
+    ),
+    *(
+        Quantity(
+            f"{cause}_violation", "ns", "nvmlDeviceGetViolationStatus: since the driver was loaded",
+            partial(_violation_ns, f"NVML_PERF_POLICY_{cause.upper()}"),
+        )
+        for cause in ("power", "thermal")
+    ),
+)  # fmt: skip
+# Sensor name -> NVML's constant. All are percentages.
+ACTIVITIES = {
+    "sm_activity": "NVML_GPM_METRIC_SM_UTIL",
+    "tensor_activity": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
+    "fp32_activity": "NVML_GPM_METRIC_FP32_UTIL",
+    "dram_activity": "NVML_GPM_METRIC_DRAM_BW_UTIL",
+}
 
 
 def open_sampled() -> list[Sensor]:
-    """Open the sensors of each GPU, those that the board does not answer marked so; or one that says why none."""
-    boards = open_boards()
-    if isinstance(boards, Reason):
+    """Open the sensors of each GPU, those that it does not answer marked so; or one that says why there is no GPU."""
+    gpus = open_gpus()
+    if isinstance(gpus, Reason):
         report = SensorReport(
             name="nvml.energy", quantity="energy", unit="J", scope="GPUs", source="NVML", status="measured"
         )
-        return [Sensor(report, boards)]
-    lags = measured_lags()
-    sensors = [sensor for board in boards for sensor in _sensors_of(board, lags)]
+        return [Sensor(report, gpus)]
+    lags_ns = measured_lags_ns()
+    sensors = [sensor for gpu in gpus for sensor in (*_readings(gpu, lags_ns), *_activities(gpu))]
     counters = [sensor for sensor in sensors if sensor.report.quantity == "energy" and sensor.is_available]
-    if counters:  # the boards of one machine are alike
+    if counters:  # the GPUs of one machine are alike
         period_ns = update_period_ns(lambda: counters[0].read().value)
         for counter in counters:
             counter.report = replace(counter.report, update_period_ns=period_ns)
     return sensors
 
 
-def _sensors_of(board: Board, lags: Lags) -> list[Sensor]:
-    nvml, place, handle = board
-    bus, uuid = board.bus_id(), board.uuid_sha256()
+def _report(gpu: Gpu, name: str, quantity: str, unit: str, source: str) -> SensorReport:
+    return SensorReport(
+        name=f"nvml.{gpu.nvml_index}.{name}",
+        quantity=quantity,
+        unit=unit,
+        scope=f"GPU {gpu.nvml_index}, all processes",
+        source=source,
+        status="measured",
+        device_id=gpu.bus_id(),
+    )
 
-    def sensor(
-        name: str,
-        unit: str,
-        source: str,
-        value: Callable[[], float],
-        *,
-        update_period_ns: int | None = None,
-        mean_over_ns: int | None = None,
-    ) -> Sensor:
-        report = SensorReport(
-            name=f"nvml.{place}.{name}",
-            quantity="throttling" if unit in (MASK, "ns") else name,
-            unit=unit,
-            scope=f"GPU {place}, all processes",
-            source=source,
-            status="measured",
+
+def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sensor]:
+    """Open the quantities. What a GPU does not answer now is unavailable for the whole run."""
+    nvml, uuid, sensors = gpu.nvml, gpu.uuid_sha256(), dict[str, Sensor]()
+    for name, unit, source, read, period_ns, mean_ns in QUANTITIES:
+        if name in sensors and sensors[name].is_available:
+            continue
+        report = replace(
+            _report(gpu, name, "throttling" if unit in (MASK, "ns") else name, unit, source),
             counter=unit in ("J", "ns"),
-            update_period_ns=update_period_ns,
-            mean_over_ns=mean_over_ns,
-            lag_max_ns=lags.get((uuid or "", name), LAG_MAX_NS) if unit in ("J", "W") else None,
-            device_id=bus,
+            update_period_ns=period_ns,
+            mean_over_ns=mean_ns,
+            lag_max_ns=lags_ns.get((uuid, name), LAG_MAX_NS) if unit in ("J", "W") else None,
         )
-        try:  # what a board does not answer now is unavailable for the whole run
-            value()
+        value: Callable[[], float] | Reason = partial(read, nvml, gpu.handle)
+        try:
+            read(nvml, gpu.handle)
         except nvml.NVMLError as error:
             if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
-                return Sensor(report, reason("nvml_failed", error=str(error)))
-            return Sensor(report, reason("nvml_no_energy_counter" if unit == "J" else "nvml_not_supported"))
-        return Sensor(report, value)
+                value = reason("nvml_failed", error=str(error))
+            else:
+                value = reason("nvml_no_energy_counter" if unit == "J" else "nvml_not_supported")
+        sensors[name] = Sensor(report, value)
+    return list(sensors.values())
 
-    def power_instant_w() -> float:
-        field = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_POWER_INSTANT])[0]
-        if field.nvmlReturn != nvml.NVML_SUCCESS:
-            raise nvml.NVMLError(field.nvmlReturn)
-        return float(field.value.uiVal) / 1000
 
-    energy = "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded"
-    power = sensor("power", "W", "NVML_FI_DEV_POWER_INSTANT", power_instant_w, update_period_ns=POWER_PERIOD_NS)
-    if not power.is_available:
-        # NVML reference: GA100 and older answer the present power, later boards a mean.
-        mean = "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted"
-        usage = nvml.nvmlDeviceGetPowerUsage
-        power = sensor(
-            "power", "W", mean, lambda: usage(handle) / 1000,
-            update_period_ns=POWER_PERIOD_NS, mean_over_ns=POWER_MEAN_NS,
-        )  # fmt: skip
-    busy = "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy"
-    rates = nvml.nvmlDeviceGetUtilizationRates
-    memory = "nvmlDeviceGetMemoryInfo: used, by all processes"
-    clock, die = nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU
-    mask = "nvmlDeviceGetCurrentClocksEventReasons: at this moment"
-    violation = "nvmlDeviceGetViolationStatus: since the driver was loaded"
-    policies = {"power": nvml.NVML_PERF_POLICY_POWER, "thermal": nvml.NVML_PERF_POLICY_THERMAL}
+def _activities(gpu: Gpu) -> list[Sensor]:
+    """Open the activities, or say why the GPU has none."""
+    nvml, interval, why = gpu.nvml, _Interval(gpu), None
+    try:
+        if not nvml.nvmlGpmQueryDeviceSupport(gpu.handle).isSupportedDevice:
+            why = reason("nvml_no_gpm")
+        else:
+            interval.open()
+    except nvml.NVMLError as error:
+        is_unsupported = error.value == nvml.NVML_ERROR_NOT_SUPPORTED
+        why = reason("nvml_no_gpm") if is_unsupported else reason("nvml_failed", error=str(error))
+    sensors = []
+    for name, metric in ACTIVITIES.items():
+        report = replace(
+            _report(gpu, name, "activity", "%", f"nvmlGpmMetricsGet: {metric}, since the reading before"),
+            update_period_ns=ACTIVITY_PERIOD_NS,
+            mean_over_ns=ACTIVITY_PERIOD_NS,
+        )
+        sensors.append(Sensor(report, why or partial(interval.activity_pct, getattr(nvml, metric))))
+    return sensors
 
-    def violation_ns(policy: int) -> float:
-        return float(nvml.nvmlDeviceGetViolationStatus(handle, policy).violationTime)
 
-    return [
-        sensor("energy", "J", energy, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),
-        power,
-        sensor(
-            "utilization",
-            "%",
-            busy,
-            lambda: rates(handle).gpu,
-            update_period_ns=BUSY_PERIOD_NS,
-            mean_over_ns=BUSY_MEAN_NS,
-        ),
-        sensor("memory", "B", memory, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
-        sensor("frequency", "MHz", "nvmlDeviceGetClockInfo: SM", lambda: nvml.nvmlDeviceGetClockInfo(handle, clock)),
-        sensor("temperature", "C", "nvmlDeviceGetTemperature", lambda: nvml.nvmlDeviceGetTemperature(handle, die)),
-        sensor("throttled", MASK, mask, lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)),
-        *(
-            sensor(f"{name}_violation", "ns", violation, partial(violation_ns, policy))
-            for name, policy in policies.items()
-        ),
-    ]
+class _Interval:
+    """The latest two GPM samples of a GPU: its activities are their differences."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._nvml: Any = gpu.nvml
+        self._handle, self._samples = gpu.handle, list[Any]()
+        self._sampled_ns: int | None = None
+        self._activities_pct: dict[int, float] = {}
+
+    def open(self) -> None:
+        """Make both samples, and take one: a GPU in slices refuses it with an NVMLError."""
+        self._samples = [self._nvml.nvmlGpmSampleAlloc() for _ in range(2)]
+        self._nvml.nvmlGpmSampleGet(self._handle, self._samples[1])
+
+    def activity_pct(self, metric: int) -> float | None:
+        """Return an activity between the latest two samples; None before there are two. Old samples are renewed."""
+        nvml = self._nvml
+        if self._sampled_ns is not None and now_ns() - self._sampled_ns < ACTIVITY_PERIOD_NS // 2:
+            return self._activities_pct.get(metric)
+        self._samples.reverse()
+        nvml.nvmlGpmSampleGet(self._handle, self._samples[1])
+        is_first, self._sampled_ns, self._activities_pct = self._sampled_ns is None, now_ns(), {}
+        if not is_first:
+            request = nvml.c_nvmlGpmMetricsGet_t()
+            request.version, request.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(ACTIVITIES)
+            request.sample1, request.sample2 = self._samples
+            for index, name in enumerate(ACTIVITIES.values()):
+                request.metrics[index].metricId = getattr(nvml, name)
+            nvml.nvmlGpmMetricsGet(request)
+            for answer in request.metrics[: len(ACTIVITIES)]:
+                if answer.nvmlReturn == nvml.NVML_SUCCESS:
+                    self._activities_pct[answer.metricId] = answer.value
+        return self._activities_pct.get(metric)
 
 
 def update_period_ns(value: Callable[[], float | None], limit_s: float = POLL_LIMIT_S) -> int | None:
     """Return the median time between changes of a counter; None where fewer than two came within `limit_s`.
 
-    Vendors rarely say how often a counter gets a fresh value, and boards differ. Failed reads (None) are passed over.
+    Vendors rarely say how often a counter gets a fresh value, and GPUs differ. Failed reads (None) are passed over.
     """
     end_ns = now_ns() + int(limit_s * 1e9)
     last, changes_ns = value(), list[int]()
@@ -232,3 +332,86 @@ def update_period_ns(value: Callable[[], float | None], limit_s: float = POLL_LI
         time.sleep(POLL_S)
     periods_ns = [later - earlier for earlier, later in pairwise(changes_ns)]
     return int(median(periods_ns)) if periods_ns else None
+
+
+class _Response(msgspec.Struct):
+    sensor: str
+    device_id: str | None = None
+    lag_low_ns: int | None = None
+    lag_high_ns: int | None = None
+
+
+class _SelfTest(msgspec.Struct):
+    identity: Identity
+    responses: list[_Response]
+
+
+def measured_lags_ns() -> dict[tuple[str | None, str], int]:
+    """Return the largest lag that `kit selftest --device gpu` measured, with the error of its measurement.
+
+    The keys are the SHA-256 of a GPU's UUID and the name of its sensor, such as "energy". Without KIT_GPU_FILE there
+    are none.
+
+    Raises:
+        KitError: KIT_GPU_FILE names what is no such file.
+    """
+    path, lags_ns = os.environ.get(GPU_FILE), dict[tuple[str | None, str], int]()
+    if not path:
+        return lags_ns
+    try:
+        record = msgspec.json.decode(Path(path).read_bytes(), type=_SelfTest)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a result of `kit selftest --device gpu`"
+        raise KitError(f"{GPU_FILE}={path}: {why}; give the file of such a self-test, or unset {GPU_FILE}") from None
+    uuids = {gpu.device_id: gpu.uuid_sha256 for gpu in record.identity.accelerators()}
+    for response in record.responses:
+        # A reading that is early is as wrong as one that is late.
+        known_ns = [abs(lag_ns) for lag_ns in (response.lag_low_ns, response.lag_high_ns) if lag_ns is not None]
+        uuid = uuids.get(response.device_id)
+        if known_ns and uuid:
+            key = uuid, response.sensor.rpartition(".")[2]
+            lags_ns[key] = max(lags_ns.get(key, 0), max(known_ns) + LAG_ERROR_NS)
+    return lags_ns
+
+
+# CUDA, asked which GPUs this process sees: a framework's device i is CUDA's device i, and NVML's by its bus id.
+CUDA_LIBRARY = "libcuda.so.1"
+# CUDA driver API: "Domain:Bus:Device.Function" with its final zero takes at least 13 characters.
+BUS_ID_B = 32
+
+
+@functools.cache
+def _cuda() -> ctypes.CDLL | None:
+    """Return the initialized CUDA driver; None without one."""
+    try:
+        driver = ctypes.CDLL(CUDA_LIBRARY)
+    except OSError:
+        return None
+    return None if driver.cuInit(0) else driver
+
+
+def pci_bus_ids(count: int) -> list[str]:
+    """Return the PCI bus ids, as 0000:65:00.0, of the first GPUs that this process sees; none without a driver."""
+    driver, ids = _cuda(), list[str]()
+    if driver is None:
+        return ids
+    for ordinal in range(count):
+        device, text = ctypes.c_int(), ctypes.create_string_buffer(BUS_ID_B)
+        if driver.cuDeviceGet(ctypes.byref(device), ordinal) or driver.cuDeviceGetPCIBusId(text, BUS_ID_B, device):
+            return []
+        ids.append(_bus_id(text.value.decode()))
+    return ids
+
+
+def memory_b(ordinal: int) -> int | None:
+    """Return the bytes of the GPU of that ordinal; None without a driver."""
+    driver, device, size = _cuda(), ctypes.c_int(), ctypes.c_size_t()
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), ordinal):
+        return None
+    return None if driver.cuDeviceTotalMem_v2(ctypes.byref(size), device) else size.value
+
+
+def _bus_id(text: str) -> str:
+    """Return a bus id as CUDA and NVML both have it: NVML writes eight digits of domain."""
+    domain, _, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"

@@ -1,4 +1,4 @@
-"""What a source file of this folder gives: to add a sensor is to write one file here.
+"""What a file of this folder gives: `kit.sensors.catalog` opens every file that has one of these functions.
 
     open_edges(cpus) -> list[EdgeSource]    counters, read by the measured process itself at the edges of its blocks
     open_sampled()   -> list[Sensor]        what has no counter at the process, read by the sampler beside the steps
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 
-# What a read or a parse of a small file of /proc or /sys may raise.
+# What reading and parsing a small file of /proc or /sys can raise.
 FAILURES = (OSError, ValueError, IndexError)
 
 
@@ -27,11 +27,11 @@ class Reading(NamedTuple):
     """One value, stamped on CLOCK_MONOTONIC_RAW."""
 
     at_ns: int
-    value: float | None  # null: this one read failed; never 0 in its place
+    value: float | None  # null: this read failed; never 0 instead
 
 
 class EdgeSource:
-    """Counters that one `read` gives, in the order of their reports; a reason in its place: they are unavailable."""
+    """Counters that one `read` gives, in the order of their reports. A reason instead of `read`: unavailable."""
 
     def __init__(self, reports: Sequence[SensorReport], read: Callable[[], Sequence[int | None]] | Reason) -> None:
         self.reports = [_with_status(report, read) for report in reports]
@@ -39,7 +39,7 @@ class EdgeSource:
 
 
 class Sensor:
-    """One sampled quantity, and what reads it; a reason in its place: it is unavailable."""
+    """One sampled quantity, and what reads it. A reason instead of `value`: unavailable."""
 
     def __init__(self, report: SensorReport, value: Callable[[], float | None] | Reason) -> None:
         self.report = replace(_with_status(report, value), sampled=True)
@@ -61,30 +61,34 @@ class Sensor:
         return Reading((before_ns + now_ns()) // 2, value)
 
 
-def file_obstacle(file: Path, error: Exception) -> Reason:
-    """Return why a file cannot be read, or holds something else than it should."""
-    if isinstance(error, OSError):
-        return reason("file_not_readable", file=str(file), error=error.strerror or str(error))
-    return reason("file_not_as_expected", file=str(file))
-
-
 def counters_in(
-    file: Path, parse: Callable[[bytes], Sequence[int]], reports: Sequence[SensorReport], size_b: int = 4096
+    file: Path | Reason, parse: Callable[[bytes], Sequence[int]], reports: Sequence[SensorReport], size_b: int = 4096
 ) -> EdgeSource:
     """Return counters that `parse` finds in a file of at most `size_b` bytes; unavailable where that fails now.
 
-    The file is held open until the process ends: a read then takes 1 to 6 µs, and has fresh content.
+    The file is held open until the process ends: a read then takes 1 to 6 µs, and has fresh content. A reason instead
+    of a file is why there is none.
     """
+    if isinstance(file, Reason):
+        return EdgeSource(reports, file)
 
     def read() -> Sequence[int]:
         return parse(os.pread(held, size_b, 0))
 
     try:
         held = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        read()
+        if len(read()) != len(reports):
+            raise ValueError
     except FAILURES as error:
         return EdgeSource(reports, file_obstacle(file, error))
     return EdgeSource(reports, read)
+
+
+def file_obstacle(file: Path, error: Exception) -> Reason:
+    """Return why a file cannot be read, or that it holds something else than it should."""
+    if isinstance(error, OSError):
+        return reason("file_not_readable", file=str(file), error=error.strerror or str(error))
+    return reason("file_not_as_expected", file=str(file))
 
 
 def now_ns() -> int:

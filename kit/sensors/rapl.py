@@ -44,18 +44,14 @@ def open_sampled(cpuinfo: Path = CPUINFO) -> list[Sensor]:
 
     KIT_POWERCAP_ROOT is the powercap tree where it is elsewhere than the kernel has it.
     """
-    root = Path(os.environ.get(POWERCAP_ROOT, "/sys/class/powercap"))
-    sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone)) is not None]
-    if (why := why_modelled(cpuinfo)) is not None:
-        for sensor in sensors:
-            if sensor.is_available and not sensor.report.name.endswith("psys"):  # of the board, around the processor
-                sensor.report = replace(sensor.report, status="modelled", reason=why)
-    code = "no_rapl_zone" if root.is_dir() else "no_powercap"
-    return sensors or [_sensor("energy", "CPU packages; all processes", root, reason(code, root=str(root)))]
+    root, modelled = Path(os.environ.get(POWERCAP_ROOT, "/sys/class/powercap")), why_modelled(cpuinfo)
+    sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone, modelled)) is not None]
+    why = reason("no_rapl_zone" if root.is_dir() else "no_powercap", root=str(root))
+    return sensors or [Sensor(_report("energy", "CPU packages; all processes", root), why)]
 
 
 def why_modelled(cpuinfo: Path) -> Reason | None:
-    """Return by whose finding a processor's registers hold a model's energy; None: they are taken for measured."""
+    """Return who found that this processor's registers hold a model's energy; None: they count as measured."""
     try:
         first = cpuinfo.read_text().partition("\n\n")[0]
     except OSError:
@@ -69,26 +65,26 @@ def why_modelled(cpuinfo: Path) -> Reason | None:
     return reason("energy_is_modelled", processor=processor, source=HACKENBERG if is_old_intel else SCHOENE)
 
 
-def _open(zone: Path) -> Sensor | None:
+def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
     """Open one zone; None for a zone that is part of another."""
-    file = zone / "energy_uj"
-    if not zone.exists():
-        return _sensor(zone.name, "not known: masked", file, reason("powercap_masked", zone=str(zone)))
+    file, name, scope = zone / "energy_uj", zone.name, "not known"
     try:
+        if not zone.exists():
+            return Sensor(_report(name, "not known: masked", file), reason("powercap_masked", zone=str(zone)))
         domain = (zone / "name").read_text().strip()
-        scope = next((scope for kind, scope in SCOPES.items() if domain.startswith(kind)), None)
-        if scope is None:
+        if (kind := next((kind for kind in SCOPES if domain.startswith(kind)), None)) is None:
             return None
         package = zone.with_name(zone.name.rpartition(":")[0]) / "name"
-        name = f"{package.read_text().strip()}.{domain}" if package.exists() else domain
-    except OSError as error:
-        return _sensor(zone.name, "not known", file, file_obstacle(zone / "name", error))
-    try:
-        return _sensor(name, scope, file, _counter_j(file, int((zone / "max_energy_range_uj").read_text())))
+        name, scope = f"{package.read_text().strip()}.{domain}" if package.exists() else domain, SCOPES[kind]
+        joules = _counter_j(file, int((zone / "max_energy_range_uj").read_text()))
     except PermissionError:
-        return _sensor(name, scope, file, reason("root_only", file=str(file)))
+        return Sensor(_report(name, scope, file), reason("root_only", file=str(file)))
     except FAILURES as error:
-        return _sensor(name, scope, file, file_obstacle(file, error))
+        return Sensor(_report(name, scope, file), file_obstacle(Path(getattr(error, "filename", None) or file), error))
+    report = _report(name, scope, file)
+    # The psys register is of the board, around the processor.
+    is_modelled = modelled is not None and kind != "psys"
+    return Sensor(replace(report, status="modelled", reason=modelled) if is_modelled else report, joules)
 
 
 def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
@@ -115,8 +111,8 @@ def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
     return joules
 
 
-def _sensor(name: str, scope: str, source: Path, reader: Callable[[], float] | Reason) -> Sensor:
-    report = SensorReport(
+def _report(name: str, scope: str, source: Path) -> SensorReport:
+    return SensorReport(
         name=f"rapl.{name}",
         quantity="energy",
         unit="J",
@@ -126,4 +122,3 @@ def _sensor(name: str, scope: str, source: Path, reader: Callable[[], float] | R
         counter=True,
         update_period_ns=UPDATE_PERIOD_NS,
     )
-    return Sensor(report, reader)

@@ -40,7 +40,7 @@ PERIOD_NS = 100_000_000
 TICKS = {"frequency": 10, "activity": 5}
 # It ends within one read; what takes longer hangs in a driver.
 STOP_TIMEOUT_S = 3.0
-# It imports NumPy and asks boards for their periods.
+# It measures how often the GPUs' counters are fresh.
 START_TIMEOUT_S = 10.0
 
 
@@ -55,7 +55,7 @@ class Sampling:
 
     @classmethod
     def start(cls, reports: Sequence[SensorReport]) -> Self | None:
-        """Start a sampler; None where there is nothing to sample. `reports`: of `probe_all`, asked once a run."""
+        """Start a sampler; None where there is nothing to sample. `reports`: from `probe_all`, once a run."""
         sampled = [report for report in reports if report.sampled and report.status != "unavailable"]
         return cls(sampled) if sampled else None
 
@@ -75,11 +75,10 @@ class Sampling:
         with self._out, self._error:
             self._out.seek(0)
             self._error.seek(0)
-            series, words = read_series(self._out.read()), self._error.read().decode(errors="replace")
+            series, lines = read_series(self._out.read()), self._error.read().decode(errors="replace").splitlines()
         if series and self._process.returncode == 0:
             return Samples(series)
-        last = ["", *words.splitlines()][-1]
-        failure = reason("sampler_failed", exit_code=self._process.returncode, error=last)
+        failure = reason("sampler_failed", exit_code=self._process.returncode, error=["", *lines][-1])
         return Samples(series or [Series(report, [], []) for report in self._reports], failure)
 
 
@@ -91,17 +90,17 @@ def read_series(written: bytes) -> list[Series]:
         series = [Series(report, [], []) for report in msgspec.json.decode(head, type=list[SensorReport])]
         decode = msgspec.json.Decoder(list[Reading | None]).decode
         for line in lines:
-            for of_sensor, reading in zip(series, decode(line), strict=False):
+            for (_, at_ns, values), reading in zip(series, decode(line), strict=False):
                 if reading is not None and reading.value is not None:
-                    of_sensor.at_ns.append(reading.at_ns)
-                    of_sensor.values.append(reading.value)
+                    at_ns.append(reading.at_ns)
+                    values.append(reading.value)
     except ValueError:  # killed while it wrote
         pass
     return series
 
 
-def own_cost() -> Sensor:
-    """Return what the sampler itself takes of all usable CPUs, since its last reading."""
+def cost_sensor() -> Sensor:
+    """Return the sensor of what the sampler itself takes of all usable CPUs, since its last reading."""
     report = SensorReport(
         name="sampler.cpu",
         quantity="utilization",
@@ -112,12 +111,12 @@ def own_cost() -> Sensor:
     )
     last, cpus = (now_ns(), time.process_time_ns()), len(os.sched_getaffinity(0))
 
-    def share_pct() -> float:
+    def taken_pct() -> float:
         nonlocal last
         earlier, last = last, (now_ns(), time.process_time_ns())
         return 100 * (last[1] - earlier[1]) / (last[0] - earlier[0]) / cpus
 
-    return Sensor(report, share_pct)
+    return Sensor(report, taken_pct)
 
 
 def main() -> None:
@@ -129,18 +128,18 @@ def main() -> None:
     # They go to a terminal's whole group: the runner decides what they mean.
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.SIG_IGN)
-    sensors = [*(sensor for sensor in sampled_sensors() if sensor.is_available), own_cost()]
-    out = sys.stdout.fileno()
-    encode = msgspec.json.Encoder().encode
+    sensors = [*(sensor for sensor in sampled_sensors() if sensor.is_available), cost_sensor()]
+    ticks_apart = [TICKS.get(sensor.report.quantity, 1) for sensor in sensors]
+    out, encode = sys.stdout.fileno(), msgspec.json.Encoder().encode
     os.write(out, encode([sensor.report for sensor in sensors]) + b"\n")
     due = [0] * len(sensors)
     start_ns, tick = now_ns(), 0
     while not select.select([sys.stdin], [], [], max(0, start_ns + tick * PERIOD_NS - now_ns()) / 1e9)[0]:
-        line = [sensor.read() if tick >= at else None for sensor, at in zip(sensors, due, strict=True)]
+        line: list[Reading | None] = [None] * len(sensors)
+        for index, sensor in enumerate(sensors):
+            if tick >= due[index]:
+                line[index], due[index] = sensor.read(), tick + ticks_apart[index]
         os.write(out, encode(line) + b"\n")
-        for place, sensor in enumerate(sensors):
-            if tick >= due[place]:
-                due[place] = tick + TICKS.get(sensor.report.quantity, 1)
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
 
 

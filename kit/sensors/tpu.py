@@ -6,7 +6,7 @@ while no process uses them.
 
 from __future__ import annotations
 
-from itertools import product
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -19,11 +19,11 @@ PCI = Path("/sys/bus/pci/devices")
 # Cloud TPU documentation, "Run a container on a TPU VM": device files up to v4, VFIO groups from v5 on.
 ACCEL_FILES = "accel[0-9]*"
 VFIO_GROUPS = "vfio/[0-9]*"
-# PCI vendor id of Google, by which a VFIO device is told from any other that is passed through.
+# PCI vendor id of Google: other devices can be passed through by VFIO, too.
 GOOGLE_PCI_VENDOR = "0x1ae0"
 # Google's network cards carry the same vendor id: this class is "processing accelerator".
 ACCELERATOR_PCI_CLASS = "0x12"
-# Quantity -> its unit and libtpu's name of it.
+# Quantity -> its unit and libtpu's name for it.
 METRICS = {"utilization": ("%", "duty_cycle_pct"), "memory": ("B", "hbm_capacity_usage")}
 
 
@@ -38,32 +38,32 @@ def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
 
 
 def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
-    """Return an energy sensor, never available, with the reason that holds here; and what libtpu tells of each chip."""
+    """Return what libtpu shows of each chip, and an energy sensor that is never available, with the reason here."""
     chips = devices(dev, pci)
-    report = SensorReport(
+    energy = SensorReport(
         name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"
     )
     if not chips:
-        return [Sensor(report, reason("no_tpu"))]
-    named = ", ".join(chips)
+        return [Sensor(energy, reason("no_tpu"))]
     try:
         from libtpu.sdk import tpumonitoring
     except ImportError:
-        return [Sensor(report, reason("tpu_without_library", devices=named))]
-    energy = Sensor(report, reason("tpu_without_counter", devices=named))
+        return [Sensor(energy, reason("tpu_without_library", devices=", ".join(chips)))]
+    sensors = [Sensor(energy, reason("tpu_without_counter", devices=", ".join(chips)))]
     # A chip up to v4 has a device file and is a PCI device as well.
-    count = len(list(dev.glob(ACCEL_FILES))) or len(chips)
-    return [energy, *(_chip(tpumonitoring, *chip_and_metric) for chip_and_metric in product(range(count), METRICS))]
+    for chip in range(len(list(dev.glob(ACCEL_FILES))) or len(chips)):
+        for quantity, (unit, metric) in METRICS.items():
+            report = SensorReport(
+                name=f"tpu.{chip}.{quantity}",
+                quantity=quantity,
+                unit=unit,
+                scope=f"TPU chip {chip}, all processes",
+                source=f"libtpu.sdk.tpumonitoring: {metric}",
+                status="measured",
+            )
+            sensors.append(Sensor(report, partial(_metric, tpumonitoring, metric, chip)))
+    return sensors
 
 
-def _chip(monitoring: ModuleType, chip: int, quantity: str) -> Sensor:
-    unit, metric = METRICS[quantity]
-    report = SensorReport(
-        name=f"tpu.{chip}.{quantity}",
-        quantity=quantity,
-        unit=unit,
-        scope=f"TPU chip {chip}, all processes",
-        source=f"libtpu.sdk.tpumonitoring: {metric}",
-        status="measured",
-    )
-    return Sensor(report, lambda: float(monitoring.get_metric(metric).data()[chip]))
+def _metric(monitoring: ModuleType, metric: str, chip: int) -> float:
+    return float(monitoring.get_metric(metric).data()[chip])

@@ -28,7 +28,7 @@ from kit.profile.launch import Failure, LaunchPart, Phase, PhaseName, Rank, Thre
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import ProgramSource
 from kit.sensors.catalog import EdgeCounters
-from kit.sensors.process import peak_memory_b, process_age_ns
+from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.worker.device_memory import ran_out
 from kit.worker.fit import MeasuredFit
 from kit.worker.inputs import load_inputs

@@ -11,7 +11,7 @@ from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.processor import cpu_lists
 from kit.profile.identity import cpus_listed
-from kit.sensors.frequency import CPU_ROOT
+from kit.sensors.linux import CPU_ROOT
 from kit.worker.messages import Prepare
 from kit.worker.rank_process import ranks_per_host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kit.profile.reason import Reason, reason
-from kit.sensors.machine_cpu import TICK_NS
+from kit.sensors.linux import TICK_NS
 from kit.sensors.protocol import FAILURES
 
 TASKS = Path("/proc/self/task")

@@ -203,7 +203,7 @@ class Exercise:
                 self._backend.share_gpu_memory(0.3)
                 return setter.call_args and setter.call_args.args[0]
             config = self._module.tf.config
-            patched.enter_context(mock.patch("kit.sensors.cuda.memory_b", lambda _: 1000 << 20))
+            patched.enter_context(mock.patch("kit.sensors.nvml.memory_b", lambda _: 1000 << 20))
             patch(config, "list_physical_devices", new=lambda _: ["GPU"])
             setter = patch(config, "set_logical_device_configuration")
             self._backend.share_gpu_memory(0.3)

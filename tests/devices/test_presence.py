@@ -16,7 +16,7 @@ def why_missing(kind, dev):
 @pytest.fixture
 def bare(monkeypatch):
     """A machine without NVIDIA's library and without a TPU on its PCI bus."""
-    monkeypatch.setattr(nvml, "open_boards", lambda: NO_LIBRARY)
+    monkeypatch.setattr(nvml, "open_gpus", lambda: NO_LIBRARY)
     monkeypatch.setattr(tpu, "devices", list)
 
 

@@ -19,8 +19,8 @@ from kit.worker.messages import Prepare, ProgramRequest
 # As a framework does, whatever device it was asked for.
 OPENS_ALL = """
 import json, os
-from kit.sensors import cuda
-seen = [cuda.pci_bus_ids(count) for count in (2, 1)]
+from kit.sensors import nvml
+seen = [nvml.pci_bus_ids(count) for count in (2, 1)]
 print(json.dumps([next(filter(None, seen), []), os.environ.get("JAX_PLATFORMS")]))
 """
 START = """

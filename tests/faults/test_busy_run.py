@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fault_runs import Workplace
+from planted_files import plant
 
 from kit.compare.clean_cycles import count_cycles
 from kit.fingerprint.others_now import others_now
@@ -48,11 +49,10 @@ def test_who_uses_the_cpus_is_named(neighbours):
     assert others.busiest, "processes of other tests may be busier than these"
 
 
-@pytest.mark.parametrize("proc", ["", "cpu 1 2 3\n", "cpu 1 2 3\ncpu0 9 9 9 9 9 9 9\n"])
-def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_path, proc):
-    if proc:
-        (tmp_path / "stat").write_text(proc)
-    others = others_now([0, 1], proc=tmp_path)
+@pytest.mark.parametrize("stat", ["", "cpu 1 2 3\n", "cpu 1 2 3\ncpu0 9 9 9 9 9 9 9\n"])
+def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_path, stat):
+    plant(tmp_path, {"proc/stat": stat} if stat else {})
+    others = others_now([0, 1], root=tmp_path)
     assert (others.fraction, others.reason.code, others.is_quiet) == (None, "others_unknown", True)
 
 

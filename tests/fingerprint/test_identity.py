@@ -8,9 +8,8 @@ import psutil
 import pytest
 from planted_files import plant
 
-from kit.fingerprint import processor as processor_module
 from kit.fingerprint.identity import hashed, identity
-from kit.fingerprint.processor import cache_sizes, hypervisor, processor
+from kit.fingerprint.processor import processor
 from kit.profile.facts import UNKNOWN, fact_of
 from kit.profile.identity import Identity
 
@@ -56,48 +55,58 @@ def test_hashes_are_stable_and_an_update_of_software_leaves_the_hardware_alone(h
         assert other.sha256 != here.sha256
 
 
-def test_processor_from_proc_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(processor_module, "asked_cpuinfo", dict)
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text(
-        "vendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: sse fpu\nmicrocode\t: 0x1\n\nprocessor: 1\n"
-    )
-    reasons = {}
-    facts = processor(reasons, cpuinfo, tmp_path)
+CPUINFO = "vendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: sse fpu\nmicrocode\t: 0x1\n\nprocessor: 1\n"
+CPU = "sys/devices/system/cpu"
+
+
+@pytest.fixture
+def facts_of(tmp_path, monkeypatch):
+    """The facts of a planted processor, and which have a reason; `lscpu`: what the program of that name prints."""
+
+    def look(files, lscpu=None):
+        program = plant(tmp_path, {"bin/lscpu": f"#!/bin/sh\necho '{lscpu}'\n" if lscpu else "#!/bin/false\n"}) / "bin"
+        (program / "lscpu").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program}:{os.environ['PATH']}")
+        plant(tmp_path, files)
+        reasons = {}
+        return processor(reasons, tmp_path), reasons.keys()
+
+    return look
+
+
+def test_processor_from_proc_alone(facts_of):
+    facts, reasons = facts_of({"proc/cpuinfo": CPUINFO})
     assert [facts[f"cpu.{name}"] for name in ("model", "vendor", "microcode", "flags")] == [
         "Xeon", "GenuineIntel", "0x1", "fpu sse",
     ]  # fmt: skip
-    assert reasons.keys() == {"cpu.cache", "cpu.core", "cpu.node"}
-    cpuinfo.write_text("flags\t\t: fpu sse\n")
-    assert processor(reasons, cpuinfo, tmp_path)["cpu.flags"] == facts["cpu.flags"]
+    assert reasons == {"cpu.cache", "cpu.core", "cpu.node"}
+    facts, reasons = facts_of({"proc/cpuinfo": "flags\t\t: fpu sse\n"})
+    assert facts["cpu.flags"] == "fpu sse"
     assert "cpu.vendor" in reasons
 
 
-def test_where_the_kernel_gives_numbers_py_cpuinfo_names_the_processor(tmp_path, monkeypatch):
-    monkeypatch.setattr(processor_module, "asked_cpuinfo", lambda: {"brand_raw": "Neoverse-N1"})
-    (tmp_path / "cpuinfo").write_text("CPU implementer\t: 0x41\nFeatures\t: fp asimd\n")
-    facts = processor({}, tmp_path / "cpuinfo", tmp_path)
-    assert (facts["cpu.model"], facts["cpu.vendor"]) == ("Neoverse-N1", "0x41")
+@pytest.mark.parametrize(
+    ("lscpu", "names"),
+    [("Vendor ID: ARM\nModel name: Neoverse-N1", ("Neoverse-N1", "ARM")), (None, (platform.machine(), "0x41"))],
+)
+def test_where_the_kernel_gives_numbers_lscpu_names_the_processor(facts_of, lscpu, names):
+    facts, _ = facts_of({"proc/cpuinfo": "CPU implementer\t: 0x41\nFeatures\t: fp asimd\n"}, lscpu)
+    assert (facts["cpu.model"], facts["cpu.vendor"], facts["cpu.flags"]) == (*names, "asimd fp")
 
 
-def test_cpus_that_share_a_core_and_those_of_each_node(tmp_path):
-    folders = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
-    nodes = {"node/node0/cpulist": "0-1\n", "node/node1/cpulist": "2-3\n", "node/node2/cpulist": "\n"}
-    plant(tmp_path, {"cpuinfo": "model name : X\nvendor_id : Y\n", **folders, **nodes})
-    machine = Identity(facts=processor({}, tmp_path / "cpuinfo", tmp_path / "cpu"))
-    usable = os.sched_getaffinity(0)
+def test_cpus_that_share_a_core_those_of_each_node_and_caches(facts_of):
+    files = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
+    files |= {f"{CPU}/../node/node{node}/cpulist": cpus for node, cpus in enumerate(("0-1\n", "2-3\n", "\n"))}
+    caches = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("3", "Unified", "32768K"), ("2", "Unified", "")]
+    for index, texts in enumerate([*caches, ("", "", "")]):
+        names = zip(("level", "type", "size"), texts, strict=True)
+        files |= {f"{CPU}/cpu0/cache/index{index}/{name}": text for name, text in names}
+    facts, _ = facts_of({"proc/cpuinfo": CPUINFO, **files})
+    machine, usable = Identity(facts=facts), os.sched_getaffinity(0)
     assert machine.cpu_sets("cpu.core.") == [core for core in ([0, 2], [1, 3]) if usable & {*core}]
     assert machine.cpu_sets("cpu.node.") == [[0, 1], [2, 3]]
-
-
-def test_cache_sizes(tmp_path):
-    caches = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("3", "Unified", "32768K")]
-    for index, (level, kind, size) in enumerate(caches):
-        folder = f"cpu0/cache/index{index}"
-        plant(tmp_path, {f"{folder}/level": level, f"{folder}/type": kind, f"{folder}/size": size})
-    plant(tmp_path, {"cpu0/cache/index3/level": "2", "cpu0/cache/index3/type": "Unified"})
-    plant(tmp_path, {f"cpu0/cache/index4/{name}": "" for name in ("level", "type", "size")})
-    assert cache_sizes(tmp_path) == {"L1d": 48 << 10, "L1i": 32 << 10, "L3": 32 << 20}
+    sizes = {name.removeprefix("cpu.cache."): size for name, size in facts.items() if "cache" in name}
+    assert sizes == {"L1d_b": 48 << 10, "L1i_b": 32 << 10, "L3_b": 32 << 20}
 
 
 @pytest.mark.parametrize(
@@ -105,14 +114,12 @@ def test_cache_sizes(tmp_path):
     [
         ("flags : fpu hypervisor\n", "KVM", "kvm"),
         ("flags : fpu hypervisor\n", None, "unnamed"),
-        ("flags : fpu\n", None, "none"),
+        ("flags : fpu\n", "KVM", "none"),
         ("Features : neon\n", "kvm", "kvm"),
         ("Features : neon\n", None, None),
     ],
 )
-def test_hypervisor(tmp_path, monkeypatch, cpuinfo, lscpu, name):
-    monkeypatch.setattr(processor_module, "lscpu", lambda: {"Hypervisor vendor": lscpu} if lscpu else {})
-    (tmp_path / "cpuinfo").write_text(cpuinfo)
-    reasons = {}
-    assert hypervisor(reasons, tmp_path / "cpuinfo") == name
+def test_hypervisor(facts_of, cpuinfo, lscpu, name):
+    facts, reasons = facts_of({"proc/cpuinfo": cpuinfo}, lscpu and f"Hypervisor vendor: {lscpu}")
+    assert facts["hypervisor"] == name
     assert ("hypervisor" in reasons) == (name is None)

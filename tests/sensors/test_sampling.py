@@ -147,11 +147,11 @@ def test_a_gauge_slower_than_half_a_window_says_nothing_and_why():
     samples = Samples([slow, quick])
     blocks = [(begin * SECOND, begin * SECOND + SECOND // 4) for begin in (2, 4)]
     assert samples.summaries(blocks).keys() == {"nvml.0.frequency"}
-    (why,) = samples.too_slow(blocks).values()
+    (why,) = samples.gauges_needing_longer_windows(blocks).values()
     assert (why.code, why.values) == ("gauge_window_too_short", {"window_ns": SECOND // 4, "needed_ns": 2 * SECOND})
     long_block = [(6 * SECOND, 18 * SECOND)]
     assert samples.summaries(long_block).keys() == {"nvml.0.power", "nvml.0.frequency"}
-    assert samples.too_slow(long_block) == {}
+    assert samples.gauges_needing_longer_windows(long_block) == {}
 
 
 def test_the_slope_of_a_boards_own_temperature_stands_beside_its_joules():

@@ -232,7 +232,7 @@ class TensorFlowBackend:
 
     def share_gpu_memory(self, share: float) -> None:
         """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""
-        from kit.sensors.cuda import memory_b
+        from kit.sensors.nvml import memory_b
 
         if keeps_defaults():
             return

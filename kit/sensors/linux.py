@@ -1,0 +1,253 @@
+"""What Linux itself counts and shows: counters of this process and of the machine, and gauges that are files.
+
+open_edges     a table of counters: a worker reads them at both edges of each block
+GAUGES         a table of files with one number: the sampler reads them while steps run
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kit.profile.reason import Reason, reason
+from kit.profile.sensor import SensorReport
+from kit.sensors import cgroup
+from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, counters_in
+
+ROOT = Path("/")
+CPU_ROOT = ROOT / "sys/devices/system/cpu"
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+PAGE_B = os.sysconf("SC_PAGE_SIZE")
+# A line of /proc/stat is a name and ten numbers of at most twenty digits.
+STAT_LINE_B = 240
+# /proc/vmstat is about two hundred lines of a name and a number.
+VMSTAT_B = 16384
+QUANTITIES = {"J": "energy", "W": "power", "MHz": "frequency", "C": "temperature", "%": "utilization", "B": "memory"}
+
+
+class Gauge(NamedTuple):
+    """A sensor that is a file which begins with a number, or the mean over several such files.
+
+    Gauges of one name are alternatives: the first that can be read is used.
+    """
+
+    name: str
+    unit: str  # one of QUANTITIES; joules are a counter
+    files: str  # a pattern below the root
+    scope: str  # what is included
+    per_unit: float = 1  # the number that a file shows for one unit
+    parse: Callable[[str], float] = lambda text: float(text.split()[0])
+    source: str = "{files}"
+    update_period_ns: int | None = None
+    mean_over_ns: int | None = None  # the file shows a mean over this time
+    why_none: Reason | None = None  # what says it better than that the files have no number
+
+    def read(self, root: Path = ROOT) -> float | None:
+        """Return the mean over the files that have a number; the file of an offline CPU has none. None if none has."""
+        numbers = []
+        for file in root.glob(self.files):
+            try:
+                numbers.append(self.parse(file.read_text()))
+            except FAILURES:
+                continue
+        return fmean(numbers) / self.per_unit if numbers else None
+
+
+def _measured_mhz(cpuinfo: str) -> float:
+    """Return the mean "cpu MHz". Without APERF and MPERF, which count cycles, the kernel shows a nominal frequency."""
+    if "aperfmperf" not in cpuinfo:
+        raise ValueError
+    return fmean(map(float, re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpuinfo, re.MULTILINE)))
+
+
+_frequency = partial(
+    Gauge, "cpu.frequency", "MHz", scope="mean over all CPUs of the machine", why_none=reason("no_frequency")
+)
+FREQUENCY = (
+    _frequency(files="sys/devices/system/cpu/cpu*/cpufreq/scaling_cur_freq", per_unit=1000),
+    _frequency(files="proc/cpuinfo", parse=_measured_mhz, source="{files} (aperfmperf)"),
+)
+GAUGES = (*FREQUENCY,)
+
+
+def open_sampled(root: Path = ROOT) -> list[Sensor]:
+    """Open each gauge by its name."""
+    sensors: dict[str, Sensor] = {}
+    for gauge in GAUGES:
+        if gauge.name in sensors and sensors[gauge.name].is_available:
+            continue
+        files = str(root / gauge.files)
+        report = SensorReport(
+            name=gauge.name,
+            quantity=QUANTITIES[gauge.unit],
+            unit=gauge.unit,
+            scope=gauge.scope,
+            source=gauge.source.format(files=files),
+            status="measured",
+            counter=gauge.unit == "J",
+            update_period_ns=gauge.update_period_ns,
+            mean_over_ns=gauge.mean_over_ns,
+        )
+        read = (
+            partial(gauge.read, root)
+            if gauge.read(root) is not None
+            else gauge.why_none or reason("file_not_as_expected", file=files)
+        )
+        sensors[gauge.name] = Sensor(report, read)
+    return list(sensors.values())
+
+
+def open_edges(cpus: Sequence[int], root: Path = ROOT) -> list[EdgeSource]:
+    """Open the counters; the machine's CPU times are those of `cpus` alone."""
+    proc, no_pressure = root / "proc", reason("no_pressure")
+    stat, vmstat, cpu, memory = proc / "stat", proc / "vmstat", proc / "pressure/cpu", proc / "pressure/memory"
+    throttled = cgroup.throttling_file(root)
+    quota_file = str(root / cgroup.MOUNT if isinstance(throttled, Reason) else throttled)
+    quota = "control group with the nearest CPU quota, all its processes"
+    times = f"CPUs {', '.join(map(str, cpus))}; all processes of the machine"
+    waited = "machine: {}, of whichever process, waited for {}"
+    this = "this process with all its threads, without its children"
+    split = "getrusage; exact in sum, split by sampling at the kernel's ticks"
+    usage = [
+        _report("process.cpu_ns", "utilization", this, "CLOCK_PROCESS_CPUTIME_ID"),
+        _report("process.user_ns", "utilization", this, split),
+        _report("process.system_ns", "utilization", this, split),
+        _report("process.minor_faults", "faults", this, "getrusage"),
+        _report("process.major_faults", "faults", this, "getrusage"),
+        _report("process.voluntary_switches", "switches", this, "getrusage"),
+        _report("process.involuntary_switches", "switches", this, "getrusage"),
+    ]
+    return [
+        counters_in(throttled, cgroup.throttling, [
+            _report("cgroup.throttled_ns", "throttling", quota, quota_file),
+            _report("cgroup.throttled_periods", "throttling", quota, quota_file),
+        ]),
+        counters_in(stat, times_parser(cpus), [
+            _report("machine.busy_ns", "utilization", times, f"{stat}: user + nice + system + irq + softirq", TICK_NS),
+            _report("machine.steal_ns", "contention", times, f"{stat}: steal, taken by the hypervisor", TICK_NS),
+        ], STAT_LINE_B * (max(cpus, default=0) + 2)),
+        counters_in(cpu if cpu.exists() else no_pressure, lambda content: pressure_ns(content)[:1], [
+            _report("pressure.cpu_some_ns", "contention", waited.format("some task", "a CPU"), str(cpu)),
+        ]),
+        counters_in(memory if memory.exists() else no_pressure, pressure_ns, [
+            _report("pressure.memory_some_ns", "contention", waited.format("some task", "memory"), str(memory)),
+            _report("pressure.memory_full_ns", "contention", waited.format("full tasks", "memory"), str(memory)),
+        ]),
+        counters_in(vmstat, _swapped_b, [
+            _report("machine.swapped_in_b", "memory", "machine, all processes", f"{vmstat}: pswpin, pages"),
+            _report("machine.swapped_out_b", "memory", "machine, all processes", f"{vmstat}: pswpout, pages"),
+        ], VMSTAT_B),
+        EdgeSource(usage, _usage),
+        counters_in(proc / "self/statm", lambda statm: (int(statm.split(maxsplit=2)[1]) * PAGE_B,), [
+            replace(
+                _report("process.resident_b", "memory", this, "/proc/self/statm; a gauge: the difference is growth"),
+                counter=False,
+            )
+        ]),
+        counters_in(proc / f"self/task/{os.getpid()}/children", _children_ns, [
+            _report(
+                "process.children_ns", "utilization", "the children of this process",
+                "/proc/PID/stat of its children, and getrusage of those that have ended",
+            ),
+        ]),
+    ]  # fmt: skip
+
+
+def _report(name: str, quantity: str, scope: str, source: str, period_ns: int | None = None) -> SensorReport:
+    """Return the report of a counter, whose name ends in its unit, unless it counts events."""
+    unit = {"ns": "ns", "b": "B"}.get(name.rpartition("_")[2], "1")
+    return SensorReport(
+        name=name, quantity=quantity, unit=unit, scope=scope, source=source, status="measured",
+        counter=True, update_period_ns=period_ns,
+    )  # fmt: skip
+
+
+def times_parser(cpus: Sequence[int]) -> Callable[[bytes], tuple[int, int]]:
+    """Return what finds busy and stolen time of `cpus`, in ns, in /proc/stat; it raises ValueError where it cannot.
+
+    proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice hold guests'.
+    """
+    names = [b"\ncpu%d " % cpu for cpu in cpus]
+
+    def parse(stat: bytes) -> tuple[int, int]:
+        busy = stolen = 0
+        for name in names:
+            begin = stat.index(name) + len(name)
+            line = stat[begin : begin + STAT_LINE_B]
+            user, nice, system, _, _, irq, softirq, steal = map(int, line.split(None, 8)[:8])
+            busy += user + nice + system + irq + softirq
+            stolen += steal
+        return busy * TICK_NS, stolen * TICK_NS
+
+    return parse
+
+
+def pressure_ns(content: bytes) -> list[int]:
+    """Return the totals of the lines "some avg10=… total=N" and "full …" of a pressure file, which has microseconds."""
+    return [int(total.split(None, 1)[0]) * 1000 for total in content.split(b"total=")[1:]]
+
+
+def _swapped_b(vmstat: bytes) -> tuple[int, int]:
+    begin = vmstat.index(b"\npswpin ")
+    _, pages_in, _, pages_out = vmstat[begin : begin + 80].split(None, 4)[:4]
+    return int(pages_in) * PAGE_B, int(pages_out) * PAGE_B
+
+
+def _usage() -> tuple[int, ...]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return (
+        time.process_time_ns(),
+        round(used.ru_utime * 1e6) * 1000,  # the kernel counts microseconds
+        round(used.ru_stime * 1e6) * 1000,
+        used.ru_minflt,
+        used.ru_majflt,
+        used.ru_nvcsw,
+        used.ru_nivcsw,
+    )
+
+
+def _children_ns(pids: bytes) -> tuple[int]:
+    """Return the CPU time of children that have ended, and of living ones with that of their own ended children.
+
+    The workers of a data loader are such children: what they use is the cell's own work.
+    """
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = 0
+    for pid in pids.split():
+        try:
+            # proc(5): fields 14 to 17 are utime, stime, cutime and cstime; the name before them may hold anything.
+            fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return (round((ended.ru_utime + ended.ru_stime) * 1e9) + ticks * TICK_NS,)
+
+
+def peak_memory_b() -> int | None:
+    """Return the high-water mark of this process's resident set (VmHWM); None where the kernel does not say.
+
+    Not `ru_maxrss`: that keeps the parent's mark across exec.
+    """
+    try:
+        return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split(None, 1)[0]) * 1024
+    except FAILURES:
+        return None
+
+
+def process_age_ns() -> int | None:
+    """Return the time since this process was created, to a kernel tick of 10 ms; None where it is not shown."""
+    try:
+        # proc(5): the 22nd field of stat is the start, in ticks since boot.
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    except FAILURES:
+        return None
+    return max(0, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - ticks * TICK_NS)
