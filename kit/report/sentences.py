@@ -225,6 +225,12 @@ OTHERS: Templates = {
     "CVE-2020-8694; start it with --security-opt systempaths=unconfined, and as root",
     "root_only": "only root can read {file}, as in every kernel since 2020 (CVE-2020-8694); run as root, or on the "
     "host: chmod a+r {file}",
+    # Profiles of schema 3.0 have sensors of hardware monitors and Cray nodes on every machine
+    "no_hwmon": "{root} does not exist: the kernel shows no hardware monitors (usual in a virtual machine)",
+    "no_hwmon_power": "{root} has no monitor of power or energy (power*_average, power*_input, energy*_input); for "
+    "ACPI meters: modprobe acpi_power_meter",
+    "no_cray": "{root} does not exist: this is not a Cray node",
+    "no_cray_counter": "{root} has no counter of energy or power",
     # NVML
     "nvml_package_missing": "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py",
     "nvml_library_missing": "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed, or the container was "
