@@ -90,8 +90,9 @@ def step_response(
     spacing_s = float(np.median(np.diff(at_s)))
     # A value that seldom changes is its load's doing: the shorter gaps are of the sensor.
     shown_s = float(np.quantile(np.diff(at_s[changed]), 0.25)) if changed.size >= CHANGES_FOR_PERIOD else 0.0
-    shown_s = min(shown_s, HELD_FROM * update_period_ns / 1e9) if update_period_ns else shown_s
-    period_s = max(shown_s, spacing_s) if shown_s or update_period_ns is None else update_period_ns / 1e9
+    seen_s = max(shown_s, spacing_s) if shown_s or update_period_ns is None else update_period_ns / 1e9
+    # What counts as fresh is judged by no longer a period than the sensor is taken to have, with some slack.
+    period_s = max(min(seen_s, HELD_FROM * update_period_ns / 1e9), spacing_s) if update_period_ns else seen_s
     fresh_s, fresh = _fresh(at_s, value, changed, spacing_s, period_s, is_counter=is_counter)
     longest_s = _shortest_stretch_s(at_s, loads_s)
     if min(np.count_nonzero((fresh_s >= begin) & (fresh_s <= end)) for begin, end in loads_s) < FRESH_LEAST:
@@ -109,7 +110,7 @@ def step_response(
         inside = (fresh_s >= begin) & (fresh_s <= end)
         lags_s.append(_fit(fresh_s[inside], fresh[inside], [load], is_counter=is_counter).lag_s)
     times_s = (whole.lag_s - whole.window_s / 2, whole.window_s, whole.lag_s, min(lags_s), max(lags_s))
-    times_ns = (round(seconds * 1e9) for seconds in (*times_s, period_s, spacing_s))
+    times_ns = (round(seconds * 1e9) for seconds in (*times_s, seen_s, spacing_s))
     before, *edges = whole.levels.tolist()
     ramp, level, in_loads = edges[2 * len(loads)], before, []
     for (begin, end), up, down in zip(loads_s, edges[::2], edges[1::2], strict=False):

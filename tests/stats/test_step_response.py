@@ -87,3 +87,9 @@ def test_what_shows_no_response_is_refused_with_the_reason():
     assert code(at_ns, [122.0] * len(at_ns)) == "value_did_not_change"
     at_ns, values = planted(counter=True)
     assert code(at_ns, values[::-1], is_counter=True) == "counter_reset"
+
+
+@pytest.mark.parametrize("period_s", [0.1, 0.25])
+def test_the_period_is_that_of_the_readings_and_not_the_assumed_one(period_s):
+    at_ns, values = planted(period_s=period_s)
+    assert step_response(at_ns, values, LOADS, 100_000_000).period_ns == pytest.approx(period_s * 1e9, rel=0.1)
