@@ -1,4 +1,4 @@
-"""The parity losses: the first steps from the seed's weights and batches, dropout off.
+"""The parity losses: the first steps of SGD from the seed's weights and batches, dropout off.
 
 Two cells whose losses agree ran the same arithmetic; the comparison itself is `kit.compare.parity`.
 """
@@ -16,7 +16,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import LaunchPart, Parity
 from kit.worker.inputs import Inputs
 from kit.workloads.data.batches import pool_sha256
-from kit.workloads.parity import PARITY_STEPS
+from kit.workloads.parity import PARITY_STEPS, parity_form
 from kit.workloads.weights import initial_weights, weights_sha256
 from kit.workloads.workload import Workload
 
@@ -31,7 +31,7 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
     """
     workload, pool = inputs.workload, inputs.pool
     weights = initial_weights(workload, seed)
-    program = backend.build(workload.without_dropout(), cell, weights, seed)
+    program = backend.build(parity_form(workload), cell, weights, seed)
     program.trace()
     program.compile()
     whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]

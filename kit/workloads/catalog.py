@@ -1,4 +1,4 @@
-"""The networks and data sets there are, by name: whatever stands in `networks/` and `datasets/`, one file each.
+"""The networks and data sets there are, by name: those of `networks.py`, and one file each in `datasets/`.
 
 Other distributions add theirs as entry points of the groups `steadykit.workloads` and `steadykit.datasets`.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from kit.workloads import datasets, networks
+from kit.workloads import datasets
 from kit.workloads.data.dataset import Dataset
 from kit.workloads.installed import WorkloadError, discover, installed
+from kit.workloads.networks import NETWORKS
 from kit.workloads.operations import OPERATIONS
 from kit.workloads.workload import Family, Workload
 
-WORKLOADS: dict[str, Workload | Family] = {**discover(networks, Workload), **discover(networks, Family)}
+WORKLOADS: dict[str, Workload | Family] = {network.name: network for network in NETWORKS}
 _added = installed("workload", (Workload, Family), [*WORKLOADS, *OPERATIONS])
 WORKLOADS |= {name: added for name, (added, _) in _added.items()}
 DATASETS: dict[str, Dataset] = discover(datasets, Dataset)

@@ -1,7 +1,8 @@
 """The layer vocabulary: what a network may be made of, as data. Backends translate; they add nothing.
 
 A layer says its weights and what it makes of a shape. Shapes are of one sample, channels last; kernels are (in, out),
-those of a convolution (height, width, in, out).
+those of a convolution (height, width, in, out). Recurrent layers take samples of (steps, features) from a state of
+zeros, those of a transformer samples of (tokens, width).
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 # `kit.workloads.weights` has the formulas.
 Initializer = Literal["glorot_uniform", "orthogonal", "zeros", "ones", "unit_forget", "small_uniform"]
 Shape = tuple[int, ...]
+
+GATES = 4  # of an LSTM
+# An MLP is four times as wide as its block (Vaswani et al. 2017, "Attention is all you need", section 3.3).
+MLP_FACTOR = 4
 
 
 class Weight(NamedTuple):
@@ -111,3 +116,140 @@ class Flatten(Layer, frozen=True):
     def output_shape(self, shape: Shape) -> Shape:
         """Return (features,)."""
         return (math.prod(shape),)
+
+
+class SimpleRNN(Layer, frozen=True):
+    """The last state of h = tanh(x @ kernel + h @ recurrent_kernel + bias)."""
+
+    units: int
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return kernel (features, units), recurrent_kernel (units, units) and bias (units,)."""
+        return {
+            "kernel": Weight((shape[-1], self.units), "glorot_uniform"),
+            "recurrent_kernel": Weight((self.units, self.units), "orthogonal"),
+            "bias": Weight((self.units,), "zeros"),
+        }
+
+    def output_shape(self, shape: Shape) -> Shape:  # noqa: ARG002
+        """Return (units,) for (steps, features)."""
+        return (self.units,)
+
+    def products(self, shape: Shape) -> Products:
+        """Count both kernels in each step."""
+        steps, features = shape
+        return Products(steps * features * self.units, steps * self.units**2)
+
+
+class LSTM(Layer, frozen=True):
+    """A long short-term memory: its last state, or the states of all steps.
+
+        i, f, g, o = split(x @ kernel + h @ recurrent_kernel + bias)
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h = sigmoid(o) * tanh(c)
+
+    Bidirectional, it is two: one reads forwards, the other backwards, and what both give is concatenated, each step's
+    with the same step's, or the last state that each came to.
+    """
+
+    units: int
+    sequences: bool = False
+    bidirectional: bool = False
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Return what the names of each direction's weights begin with."""
+        return ("forward_", "backward_") if self.bidirectional else ("",)
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return of each direction kernel (features, 4 units), recurrent_kernel (units, 4 units), bias (4 units,)."""
+        wide = GATES * self.units
+        weights = {
+            "kernel": Weight((shape[-1], wide), "glorot_uniform"),
+            "recurrent_kernel": Weight((self.units, wide), "orthogonal"),
+            "bias": Weight((wide,), "unit_forget"),
+        }
+        return {prefix + name: weight for prefix in self.prefixes for name, weight in weights.items()}
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (steps, units) or (units,) for (steps, features); twice the units where bidirectional."""
+        wide = self.units * len(self.prefixes)
+        return (shape[0], wide) if self.sequences else (wide,)
+
+    def products(self, shape: Shape) -> Products:
+        """Count both kernels of each direction in each step."""
+        steps, features = shape
+        gates = steps * GATES * self.units * len(self.prefixes)
+        return Products(gates * features, gates * self.units)
+
+
+class Positions(Layer, frozen=True):
+    """y = x + table: what is learned of each place."""
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return table (tokens, width)."""
+        return {"table": Weight(shape, "small_uniform")}
+
+    def products(self, shape: Shape) -> Products:  # noqa: ARG002
+        """None: it adds."""
+        return Products(0)
+
+
+class LayerNorm(Layer, frozen=True):
+    """y = (x - mean) / sqrt(variance + epsilon) * scale + offset, over the last axis, with the biased variance."""
+
+    epsilon: float = 1e-5
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return scale (width,) and offset (width,)."""
+        return {"scale": Weight(shape[-1:], "ones"), "offset": Weight(shape[-1:], "zeros")}
+
+    def products(self, shape: Shape) -> Products:  # noqa: ARG002
+        """None: only products of matrices are counted."""
+        return Products(0)
+
+
+class DecoderBlock(Layer, frozen=True):
+    """A pre-norm decoder block with causal self-attention.
+
+        x ─┬─ norm_1 ─ qkv ─ attention ─ projection ─ + ─┬─ norm_2 ─ up ─ GELU ─ down ─ + ─►
+           └──────────────────────────────────────────┘   └─────────────────────────────┘
+
+    Attention is softmax(q k^T / sqrt(width / heads)) v, where a token sees itself and those before it. GELU is exact:
+    x Φ(x). `qkv` gives q, k and v side by side, each with its heads side by side.
+    """
+
+    heads: int
+    epsilon: float = 1e-5  # of both norms
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return scale and offset (width,) of both norms, kernel (in, out) and bias (out,) of the four Dense layers."""
+        width = shape[-1]
+        norm = {"scale": Weight((width,), "ones"), "offset": Weight((width,), "zeros")}
+
+        def dense(inputs: int, outputs: int) -> dict[str, Weight]:
+            return {"kernel": Weight((inputs, outputs), "glorot_uniform"), "bias": Weight((outputs,), "zeros")}
+
+        parts = {
+            "norm_1": norm,
+            "qkv": dense(width, 3 * width),
+            "projection": dense(width, width),
+            "norm_2": norm,
+            "up": dense(width, MLP_FACTOR * width),
+            "down": dense(MLP_FACTOR * width, width),
+        }
+        return {f"{part}_{name}": weight for part, weights in parts.items() for name, weight in weights.items()}
+
+    def products(self, shape: Shape) -> Products:
+        """Count the four Dense layers, and of attention q k^T and its product with v, whole: masked entries, too."""
+        tokens, width = shape
+        dense = (3 + 1 + 2 * MLP_FACTOR) * tokens * width**2
+        return Products(dense, 2 * tokens**2 * width)
+
+
+class LastToken(Layer, frozen=True):
+    """The last token alone."""
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (width,) for (tokens, width)."""
+        return shape[1:]

@@ -1,6 +1,8 @@
 """Optimizers with every hyperparameter named, so that no framework's default can slip in.
 
-The update rules are Keras' (https://keras.io/api/optimizers/); g is the gradient, w the weight.
+The formulas are Keras' (https://keras.io/api/optimizers/); g is the gradient, w the weight. Each backend runs its
+framework's own optimizer: PyTorch adds the epsilon of RMSprop to the root, PyTorch and optax add that of Adam after the
+bias correction.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from kit.workloads.catalog import DATASETS, workload
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.data.synthetic import synthetic
 from kit.workloads.operations import operation_cells
-from kit.workloads.parity import PARITY_BATCH
+from kit.workloads.parity import PARITY_BATCH, parity_form
 from kit.workloads.weights import initial_weights
 
 THREADS = 2
@@ -88,11 +88,11 @@ class Exercise:
         """Losses of a network."""
         of = workload(name, {})
         pool = batch_pool(of, *training_samples(of.data), PARITY_BATCH, seed=0)
-        return self._run(self._build(small.for_parity(of), batch=PARITY_BATCH), pool[:EARLY_STEPS])
+        return self._run(self._build(parity_form(of), batch=PARITY_BATCH), pool[:EARLY_STEPS])
 
     def planted(self, name):
         """Losses of a network with an error planted, each in turn."""
-        of = small.for_parity(workload(name, {}))
+        of = parity_form(workload(name, {}))
         pool = batch_pool(of, *training_samples(of.data), PARITY_BATCH, seed=0)
         losses = []
         for wrong, weights, patched in PLANTED[name](of).values():
@@ -260,15 +260,17 @@ class Exercise:
 
     def fed(self):
         """The types of a batch on a device, and what a wait for the device runs where there are three."""
+        from tensorflow.python.framework import op_callbacks
+
         of, ran = small.small_mlp("adam"), []
         with self._as_gpu() as module:
             program = self._build(of, device="gpu")
             types = [tensor.dtype.name for tensor in program.put(small.random_batches(of, count=1)[0])]
             (cpu,) = module.tf.config.list_logical_devices("CPU")
             with mock.patch("tensorflow.python.framework.config.list_logical_devices", lambda *_: [cpu] * 3):
-                module.op_callbacks.add_op_callback(callback := lambda op, *_, **__: ran.append(str(op)))
+                op_callbacks.add_op_callback(callback := lambda op, *_, **__: ran.append(str(op)))
                 program.synchronize()
-                module.op_callbacks.remove_op_callback(callback)
+                op_callbacks.remove_op_callback(callback)
         return types, ran
 
     # PyTorch alone.

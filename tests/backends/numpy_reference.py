@@ -10,9 +10,23 @@ import math
 import numpy as np
 
 from kit.workloads import optimizers as rules
-from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
-from kit.workloads.layers import Conv2D, Dense, Flatten, MaxPool2D
-from kit.workloads.recurrent import GATES, LSTM, SimpleRNN
+from kit.workloads.layers import (
+    GATES,
+    LSTM,
+    Conv2D,
+    DecoderBlock,
+    Dense,
+    Flatten,
+    LastToken,
+    LayerNorm,
+    MaxPool2D,
+    Positions,
+    SimpleRNN,
+)
+
+# Where each framework adds its epsilon: with the root of a mean, or within; before the bias correction, or after.
+EPSILON_OUTSIDE_ROOT = {"tensorflow": False, "torch": True, "jax": False}
+EPSILON_AFTER_CORRECTION = {"tensorflow": False, "torch": True, "jax": True}
 
 erf = np.vectorize(math.erf)
 
@@ -138,9 +152,10 @@ def loss(of, weights, batch):
 
 
 class ReferenceMlp:
-    """A chain of Dense layers (relu or linear), trained by one of the four rules."""
+    """A chain of Dense layers (relu or linear), trained by one of the four rules as a framework has it."""
 
-    def __init__(self, workload, weights):
+    def __init__(self, workload, weights, framework):
+        self.framework = framework
         self.layers = [(placed.name, placed.layer) for placed in workload.placed_layers()]
         assert all(isinstance(layer, Dense) for _, layer in self.layers)
         self.rule = workload.optimizer
@@ -180,7 +195,8 @@ class ReferenceMlp:
                 weight -= lr * g
             case rules.RMSprop(lr, rho, epsilon):
                 second[:] = rho * second + (1 - rho) * g**2
-                weight -= lr * g / np.sqrt(second + epsilon)
+                outside = EPSILON_OUTSIDE_ROOT[self.framework]
+                weight -= lr * g / (np.sqrt(second) + epsilon if outside else np.sqrt(second + epsilon))
             case rules.Adadelta(lr, rho, epsilon):
                 second[:] = rho * second + (1 - rho) * g**2
                 delta = g * np.sqrt(first + epsilon) / np.sqrt(second + epsilon)
@@ -189,5 +205,7 @@ class ReferenceMlp:
             case rules.Adam(lr, beta_1, beta_2, epsilon):
                 first[:] = beta_1 * first + (1 - beta_1) * g
                 second[:] = beta_2 * second + (1 - beta_2) * g**2
-                rate = lr * np.sqrt(1 - beta_2**self.steps) / (1 - beta_1**self.steps)
-                weight -= rate * first / (np.sqrt(second) + epsilon)
+                correction = np.sqrt(1 - beta_2**self.steps)
+                if EPSILON_AFTER_CORRECTION[self.framework]:
+                    epsilon = epsilon * correction
+                weight -= lr / (1 - beta_1**self.steps) * correction * first / (np.sqrt(second) + epsilon)

@@ -13,8 +13,7 @@ from unittest import mock
 import numpy as np
 from msgspec.structs import replace
 
-from kit.workloads.layers import Flatten
-from kit.workloads.recurrent import GATES
+from kit.workloads.layers import GATES, Flatten
 from kit.workloads.weights import initial_weights
 
 
@@ -90,14 +89,14 @@ def in_dblstm(of):
 def in_transformer(of):
     import torch.nn.functional as F  # noqa: N812
 
-    from kit.backends.torch import attention
+    attention = F.scaled_dot_product_attention
 
-    def unmasked(query, key, value):
-        return F.scaled_dot_product_attention(query, key, value)
+    def unmasked_attention(query, key, value, is_causal):
+        return attention(query, key, value)
 
     gelu = partial(F.gelu, approximate="tanh")
     return {
-        "mask missing": (of, None, mock.patch.object(attention, "attend", unmasked)),
+        "mask missing": (of, None, mock.patch.object(F, "scaled_dot_product_attention", unmasked_attention)),
         "other GELU": (of, None, mock.patch.object(F, "gelu", gelu)),
         "positions missing": changed(of, np.zeros_like, "positions_1.table"),
     }

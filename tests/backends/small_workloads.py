@@ -7,11 +7,22 @@ from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
 from kit.profile.cell import Cell
-from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
 from kit.workloads.data.batches import HostBatch
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
+from kit.workloads.layers import (
+    LSTM,
+    Conv2D,
+    DecoderBlock,
+    Dense,
+    Dropout,
+    Flatten,
+    LastToken,
+    Layer,
+    LayerNorm,
+    MaxPool2D,
+    Positions,
+    SimpleRNN,
+)
 from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
-from kit.workloads.recurrent import LSTM, SimpleRNN
 from kit.workloads.weights import initial_weights
 from kit.workloads.workload import Workload
 
@@ -102,11 +113,6 @@ GPU_SETTINGS = {
 
 def dropout_batch():
     return HostBatch(np.ones((DROPOUT_BATCH, 1), np.float32), np.zeros(DROPOUT_BATCH, np.int32))
-
-
-def for_parity(of):
-    """What losses of the frameworks are compared on: no dropout, and the one optimizer that is the same in all."""
-    return replace(of.without_dropout(), optimizer=SGD(learning_rate=0.05))
 
 
 def random_batches(of, count=STEPS, batch=BATCH, seed=0):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from kit.profile.store import read_profile
+from kit.workloads.parity import PARITY_STEPS
 
 REPOSITORY = Path(__file__).parents[2]
 PLAIN = REPOSITORY / "tests" / "faults" / "planted" / "backends" / "plain" / "backend.py"
@@ -27,6 +28,12 @@ def put(tree, path, where, text):
     if not where:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
+    elif where == "an entry of NETWORKS":
+        file.write_text(file.read_text().rstrip().removesuffix("]") + text + "]\n")
+    elif where == "at its end":
+        file.write_text(file.read_text() + "\n\n" + text)
+    elif where == "in the place of GAUGES":
+        return  # tests/sensors/test_linux.py
     elif where == "among the imports":
         file.write_text(file.read_text().replace("\nfrom kit.", f"\n{text}from kit.", 1))
     else:
@@ -68,7 +75,7 @@ def test_a_file_each_is_all_it_takes(measured):
     words = ("--backend", "plain", "--workload", "elman", "--batch", "4", "--task", "infer", "--rounds", "1")
     launch = measured("run", "--quick", *words, "--out", "run.json")
     assert launch.gave_number
-    assert (launch.data.name, len(launch.parity.losses)) == ("signals", 20)
+    assert (launch.data.name, len(launch.parity.losses)) == ("signals", PARITY_STEPS)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import numpy_reference as reference
 import pytest
 import small_workloads as small
 
+from kit.workloads.parity import PARITY_TOLERANCE
 from kit.workloads.weights import initial_weights
 
 pytestmark = pytest.mark.frameworks
@@ -31,10 +32,28 @@ def test_outputs_are_those_of_the_formulas(exercised, name, feed):
 @pytest.mark.parametrize("rule", small.RULES)
 def test_losses_follow_the_rule(exercised, rule):
     of = small.small_mlp(rule)
-    network = reference.ReferenceMlp(of, initial_weights(of, 0))
+    network = reference.ReferenceMlp(of, initial_weights(of, 0), exercised.name)
     by_hand = np.array([network.step(*batch) for batch in small.random_batches(of)])
     losses, *_ = exercised.answer("rule", rule)
     assert np.max(np.abs(losses - by_hand)) < FLOAT32_TOLERANCE * np.max(np.abs(by_hand))
+
+
+@pytest.mark.parametrize(
+    ("rule", "pair", "agree"),
+    [
+        ("sgd", ("torch", "tensorflow"), True),
+        ("sgd", ("torch", "jax"), True),
+        ("adadelta", ("torch", "tensorflow"), True),
+        ("adadelta", ("torch", "jax"), True),
+        ("rmsprop", ("tensorflow", "jax"), True),
+        ("rmsprop", ("torch", "jax"), False),
+        ("adam", ("torch", "jax"), True),
+        ("adam", ("torch", "tensorflow"), False),
+    ],
+)
+def test_which_frameworks_have_one_formula(exercise_of, rule, pair, agree):
+    a, b = (exercise_of(name).answer("rule", rule)[0] for name in pair)
+    assert (np.max(np.abs(a - b) / b) <= PARITY_TOLERANCE) == agree
 
 
 def test_either_feed_trains_alike_from_the_loss_of_the_formula(exercised):

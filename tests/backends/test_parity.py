@@ -4,17 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-import small_workloads as small
 from msgspec.structs import replace
 
 from kit.backends.catalog import FRAMEWORKS
 from kit.workloads.catalog import WORKLOADS, workload
-from kit.workloads.parity import PARITY_TOLERANCE
+from kit.workloads.parity import PARITY_TOLERANCE, parity_form
 
 pytestmark = pytest.mark.frameworks
 
 # Those that differ in more than their optimizers.
-NETWORKS = list({replace(small.for_parity(workload(name, {})), name=""): name for name in WORKLOADS}.values())
+NETWORKS = list({replace(parity_form(workload(name, {})), name=""): name for name in WORKLOADS}.values())
 
 
 def relative(a, b):

@@ -2,12 +2,23 @@
 
 import pytest
 
-from kit.workloads.attention import DecoderBlock, LayerNorm, Positions
 from kit.workloads.catalog import workload
 from kit.workloads.cost import cost_of
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Weight
+from kit.workloads.layers import (
+    LSTM,
+    Conv2D,
+    DecoderBlock,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    LayerNorm,
+    MaxPool2D,
+    Positions,
+    SimpleRNN,
+    Weight,
+)
 from kit.workloads.optimizers import SGD, Adam
-from kit.workloads.recurrent import LSTM, SimpleRNN
 from kit.workloads.workload import Workload
 
 PLAIN_SGD = SGD(learning_rate=0.1)

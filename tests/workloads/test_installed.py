@@ -9,6 +9,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 
 from kit.profile.store import read_profile
+from kit.workloads.parity import PARITY_STEPS
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "steadykit_example"
 
@@ -51,7 +52,7 @@ def test_the_example_is_measured_as_the_kits_own_are(with_example):
     profile = read_profile(with_example / "a.json")
     (launch,) = profile.cells[0].launches
     assert launch.gave_number and launch.data.name == "blobs" and profile.suite.data == {"blobs": "blobs"}
-    assert len(launch.parity.losses) == 20
+    assert len(launch.parity.losses) == PARITY_STEPS
     # What is measured has its version in the profile.
     assert profile.identity.text("software.package.steadykit-example") == "1.0"
 
@@ -69,7 +70,7 @@ def distribution(folder, name, group, value):
     [
         ("workloads", "no_such_module:X", "a-dist: entry point thing = no_such_module:X cannot be loaded: ModuleNotF"),
         ("workloads", "things:RAISES", "a-dist: entry point thing = things:RAISES is a str; workloads are Workload or"),
-        ("workloads", "kit.workloads.networks.mlp:MLP", "steadykit and a-dist both have a workload 'mlp'; rename or"),
+        ("workloads", "kit.workloads.networks:CNN", "steadykit and a-dist both have a workload 'cnn'; rename or"),
         ("backends", "kit.backends.jax", "steadykit and a-dist both have a backend 'jax'"),
     ],
 )

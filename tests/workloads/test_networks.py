@@ -4,11 +4,9 @@ import math
 
 import pytest
 
-from kit.workloads.attention import DecoderBlock, LastToken
 from kit.workloads.catalog import DATASETS, WORKLOADS, workload
 from kit.workloads.installed import WorkloadError
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
-from kit.workloads.recurrent import LSTM, SimpleRNN
+from kit.workloads.layers import LSTM, Conv2D, DecoderBlock, Dense, Dropout, Flatten, LastToken, MaxPool2D, SimpleRNN
 
 WITH_DROPOUT = ["mlp", "cnn", "cnn_small"]
 

@@ -1,8 +1,4 @@
-"""A workload as Flax NNX modules, channels last like the workload, and its optimizer in optax.
-
-optax.sgd, optax.rmsprop (with eps_in_sqrt) and optax.adadelta are Keras' rules. optax.adam adds epsilon after the bias
-correction, Keras before it, so Adam is written here as one optax transformation.
-"""
+"""A workload as Flax NNX modules, channels last like the workload, and its optimizer in optax."""
 
 from __future__ import annotations
 
@@ -11,90 +7,165 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
 
-from kit.backends.jax import attention, recurrent
 from kit.backends.jax.about import ENTRY
-from kit.backends.jax.weighted import Dtype, dense, given, norm
+from kit.workloads import layers as kinds
 from kit.workloads import optimizers as rules
-from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
-from kit.workloads.recurrent import LSTM, SimpleRNN
 from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
 Step: TypeAlias = nnx.Module | Callable[[jax.Array], jax.Array]
-Tree: TypeAlias = Any  # parameters, or anything of their structure
+# The workload's name of a weight -> the parameter, or those that its last axis is cut into.
+Parameters: TypeAlias = dict[str, list[nnx.Param]]
 
 ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": [nnx.tanh], "sigmoid": [nnx.sigmoid]}
+WEIGHT_NAMES = ("kernel", "bias")  # of a Dense layer and of a convolution, here as in a workload
 
 
-def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Dtype) -> nnx.Sequential:
+class Recurrent(nnx.Module):  # type: ignore[misc]
+    """An nnx.RNN or two, of whose results one goes on: the states of all steps, or the last of each direction."""
+
+    def __init__(self, cells: list[nnx.RNNCellBase], rngs: nnx.Rngs, *, sequences: bool = False) -> None:
+        layers = [nnx.RNN(cell, rngs=rngs) for cell in cells]
+        self.layer = nnx.Bidirectional(*layers, rngs=rngs) if len(layers) > 1 else layers[0]
+        self._sequences = sequences
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
+        carry = None
+        if isinstance(self.layer, nnx.RNN) and isinstance(cell := self.layer.cell, nnx.SimpleCell):
+            # Flax' own is float32, and its scan wants back the type that it began with.
+            carry = jnp.zeros((len(x), cell.hidden_features), cell.dtype)
+        carries, states = self.layer(x, initial_carry=carry, return_carry=True)
+        if self._sequences:
+            return states
+        if carry is not None:
+            return carries
+        memories_and_states = carries if isinstance(self.layer, nnx.Bidirectional) else [carries]
+        return jnp.concatenate([state for _, state in memories_and_states], axis=-1)
+
+
+class Positions(nnx.Module):  # type: ignore[misc]
+    """Adds a table of (tokens, width)."""
+
+    def __init__(self, shape: kinds.Shape, dtype: Any) -> None:  # noqa: ANN401 - what layers compute in
+        self.table = nnx.Param(jnp.zeros(shape))
+        self._dtype = dtype
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, tokens, width)."""
+        return x + self.table[...].astype(self._dtype)
+
+
+class DecoderBlock(nnx.Module):  # type: ignore[misc]
+    """See `kit.workloads.layers.DecoderBlock`; made as the block of JAX' tutorial "Train a miniGPT language model".
+
+    https://docs.jaxstack.ai/en/latest/JAX_for_LLM_pretraining.html
+    """
+
+    def __init__(self, layer: kinds.DecoderBlock, width: int, **options: Any) -> None:  # noqa: ANN401 - dtype and rngs
+        wide = kinds.MLP_FACTOR * width
+        self.norm_1 = nnx.LayerNorm(width, epsilon=layer.epsilon, **options)
+        self.attention = nnx.MultiHeadAttention(layer.heads, width, decode=False, **options)
+        self.norm_2 = nnx.LayerNorm(width, epsilon=layer.epsilon, **options)
+        self.up = nnx.Linear(width, wide, **options)
+        self.down = nnx.Linear(wide, width, **options)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, tokens, width)."""
+        x = x + self.attention(self.norm_1(x), mask=nnx.make_causal_mask(x[..., 0]))
+        return x + self.down(nnx.gelu(self.up(self.norm_2(x)), approximate=False))
+
+
+def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -> nnx.Sequential:  # noqa: ANN401
     """Return the network with `weights` in it, computing in `dtype`; `seed` is for dropout."""
     rngs = nnx.Rngs(seed)
     steps: list[Step] = []
     for placed in workload.placed_layers():
-        arrays = {name: weights[f"{placed.name}.{name}"] for name in placed.weights}
-        steps += _translate(placed, rngs, arrays, dtype)
+        layer, parameters = _translate(placed, rngs=rngs, dtype=dtype)
+        steps += layer
+        for name, parts in parameters.items():
+            for parameter, array in zip(parts, np.split(weights[f"{placed.name}.{name}"], len(parts), -1), strict=True):
+                parameter[...] = jnp.array(array.reshape(parameter.shape))
     return nnx.Sequential(*steps)
 
 
-def _translate(  # noqa: PLR0911 - one a kind of layer
-    placed: PlacedLayer, rngs: nnx.Rngs, arrays: Weights, dtype: Dtype
-) -> list[Step]:
+def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
+    placed: PlacedLayer,
+    **options: Any,  # noqa: ANN401 - dtype and rngs
+) -> tuple[list[Step], Parameters]:
+    inputs = placed.input_shape[-1]
     match layer := placed.layer:
-        case Dense():
-            return [dense(arrays, rngs, dtype), *ACTIVATIONS[layer.activation]]
-        case Conv2D():
-            begin = {f"{name}_init": given(arrays[name]) for name in arrays}
-            shape = placed.input_shape[-1], layer.filters, layer.kernel
-            conv = nnx.Conv(*shape, padding=layer.padding.upper(), dtype=dtype, rngs=rngs, **begin)
-            return [conv, *ACTIVATIONS[layer.activation]]
-        case MaxPool2D(size=size):
-            return [lambda x: nnx.max_pool(x, window_shape=(size, size), strides=(size, size))]
-        case Dropout():
-            return [nnx.Dropout(layer.rate, rngs=rngs)]
-        case Flatten():
-            return [lambda x: x.reshape(x.shape[0], -1)]
-        case SimpleRNN():
-            return [recurrent.SimpleRNN(arrays, dtype)]
-        case LSTM():
-            return [recurrent.LSTM(layer, arrays, dtype)]
-        case Positions():
-            return [attention.Positions(arrays, dtype)]
-        case LayerNorm():
-            return [norm(arrays, layer.epsilon, rngs, dtype)]
-        case DecoderBlock():
-            return [attention.DecoderBlock(layer, arrays, rngs, dtype)]
-        case LastToken():
-            return [lambda x: x[:, -1]]
+        case kinds.Dense():
+            linear = nnx.Linear(inputs, layer.units, **options)
+            return [linear, *ACTIVATIONS[layer.activation]], _parameters(linear)
+        case kinds.Conv2D():
+            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), **options)
+            return [conv, *ACTIVATIONS[layer.activation]], _parameters(conv)
+        case kinds.MaxPool2D(size=size):
+            return [lambda x: nnx.max_pool(x, window_shape=(size, size), strides=(size, size))], {}
+        case kinds.Dropout():
+            return [nnx.Dropout(layer.rate, rngs=options["rngs"])], {}
+        case kinds.Flatten():
+            return [lambda x: x.reshape(x.shape[0], -1)], {}
+        case kinds.SimpleRNN():
+            cell = nnx.SimpleCell(inputs, layer.units, **options)
+            parameters = {
+                "kernel": [cell.dense_i.kernel],
+                "recurrent_kernel": [cell.dense_h.kernel],
+                "bias": [cell.dense_i.bias],
+            }
+            return [Recurrent([cell], options["rngs"])], parameters
+        case kinds.LSTM():
+            cells = {prefix: nnx.OptimizedLSTMCell(inputs, layer.units, **options) for prefix in layer.prefixes}
+            parameters = {}
+            for prefix, cell in cells.items():
+                parameters[f"{prefix}kernel"] = [cell.dense_i.kernel]
+                parameters[f"{prefix}recurrent_kernel"] = [cell.dense_h.kernel]
+                parameters[f"{prefix}bias"] = [cell.dense_h.bias]
+            return [Recurrent(list(cells.values()), options["rngs"], sequences=layer.sequences)], parameters
+        case kinds.Positions():
+            positions = Positions(placed.input_shape, options["dtype"])
+            return [positions], {"table": [positions.table]}
+        case kinds.LayerNorm():
+            norm = nnx.LayerNorm(inputs, epsilon=layer.epsilon, **options)
+            return [norm], _parameters(norm)
+        case kinds.DecoderBlock():
+            block = DecoderBlock(layer, inputs, **options)
+            attention = block.attention
+            parts = {
+                "norm_1": block.norm_1,
+                "projection": attention.out,
+                "norm_2": block.norm_2,
+                "up": block.up,
+                "down": block.down,
+            }
+            parameters = {f"{part}_{name}": p for part in parts for name, p in _parameters(parts[part]).items()}
+            apart = attention.query, attention.key, attention.value
+            return [block], parameters | {f"qkv_{name}": [getattr(p, name) for p in apart] for name in WEIGHT_NAMES}
+        case kinds.LastToken():
+            return [lambda x: x[:, -1]], {}
         case _:
             raise ENTRY.untranslated(layer)
 
 
+def _parameters(module: nnx.Module) -> Parameters:
+    if isinstance(module, nnx.LayerNorm):
+        return {"scale": [module.scale], "offset": [module.bias]}
+    return {name: [getattr(module, name)] for name in WEIGHT_NAMES}
+
+
 def build_optimizer(rule: rules.Optimizer) -> optax.GradientTransformation:
-    """Return the optax transformation that follows `rule`, every hyperparameter given."""
+    """Return the optax optimizer of that name, every hyperparameter given."""
     match rule:
         case rules.SGD(rate):
-            return optax.sgd(rate, momentum=None)
+            return optax.sgd(rate)
         case rules.RMSprop(rate, rho, epsilon):
-            return optax.rmsprop(rate, decay=rho, eps=epsilon, initial_scale=0.0, eps_in_sqrt=True)
+            return optax.rmsprop(rate, decay=rho, eps=epsilon)
         case rules.Adadelta(rate, rho, epsilon):
-            return optax.adadelta(rate, rho=rho, eps=epsilon, weight_decay=0.0)
-        case rules.Adam():
-            return _keras_adam(rule)
-
-
-def _keras_adam(rule: rules.Adam) -> optax.GradientTransformation:
-    """Return Adam in its epsilon-hat form."""
-
-    def update(grads: Tree, state: optax.ScaleByAdamState, _params: Tree) -> tuple[Tree, optax.ScaleByAdamState]:
-        count = state.count + 1
-        momentum = optax.tree.update_moment(grads, state.mu, rule.beta_1, 1)
-        velocity = optax.tree.update_moment(grads, state.nu, rule.beta_2, 2)
-        rate = rule.learning_rate * jnp.sqrt(1 - rule.beta_2**count) / (1 - rule.beta_1**count)
-        updates = jax.tree.map(lambda m, v: -rate * m / (jnp.sqrt(v) + rule.epsilon), momentum, velocity)
-        return updates, optax.ScaleByAdamState(count, momentum, velocity)
-
-    return optax.GradientTransformation(optax.scale_by_adam().init, update)
+            return optax.adadelta(rate, rho=rho, eps=epsilon)
+        case rules.Adam(rate, beta_1, beta_2, epsilon):
+            return optax.adam(rate, b1=beta_1, b2=beta_2, eps=epsilon)

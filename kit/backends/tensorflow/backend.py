@@ -19,7 +19,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
-from tensorflow.python.framework import op_callbacks
 
 from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.entry import BackendError
@@ -127,12 +126,10 @@ class TensorFlowProgram(Program):
         return self.to_host(self._logits(self._tensors(batch)[0]))
 
     def kernels(self) -> list[str]:
-        """Name the telling operations of the traced function; of what XLA made of it; or of an eager step."""
-        if self._eager:
-            return self._kernels_of_a_step()
+        """Name the telling operations of the traced function, which an eager step runs, too; or what XLA made of it."""
         if self._xla:
             return kernel_ops(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
-        graph = self._call.graph.as_graph_def()
+        graph = self._function.get_concrete_function(*self._specs).graph.as_graph_def()
         nodes = itertools.chain(graph.node, *(function.node_def for function in graph.library.function))
         return sorted({node.op for node in nodes if node.op.startswith(KERNEL_OPS)})
 
@@ -157,19 +154,6 @@ class TensorFlowProgram(Program):
         if self._eager:
             return Compilations(count=None, reason=reason("eager"))
         return Compilations(count=self._function.experimental_get_tracing_count())
-
-    def _kernels_of_a_step(self) -> list[str]:
-        names: set[str] = set()
-
-        def note(op_type: str | bytes, *_: object, **__: object) -> None:
-            names.add(op_type.decode() if isinstance(op_type, bytes) else op_type)
-
-        op_callbacks.add_op_callback(note)
-        try:
-            self._call(*(tf.zeros(spec.shape, spec.dtype) for spec in self._specs))
-        finally:
-            op_callbacks.remove_op_callback(note)
-        return sorted(name for name in names if name.startswith(KERNEL_OPS))
 
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         return (lambda *batch: tpu_strategy().run(step, args=batch)) if self._tpu else step

@@ -3,29 +3,64 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
+import tensorflow as tf
 
-from kit.backends.tensorflow import attention
 from kit.backends.tensorflow.about import ENTRY
 from kit.profile.cell import Cell
+from kit.workloads import layers as kinds
 from kit.workloads import optimizers as rules
-from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D
-from kit.workloads.recurrent import LSTM, SimpleRNN
+from kit.workloads.layers import Shape
 from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
-# On a CPU an unrolled loop saved up to 4 % of a training step and 9 % of an inference step at 28 steps, and nothing at
-# 128, where tracing took eight times as long.
-UNROLLED_STEPS_MAX = 32
+
+class Positions(keras.layers.Layer):  # type: ignore[misc]
+    """Adds a table of (tokens, width)."""
+
+    def build(self, shape: Shape) -> None:
+        """Make the table for inputs of (batch, tokens, width)."""
+        self.table = self.add_weight(shape=shape[1:], name="table")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Return (batch, tokens, width)."""
+        return x + tf.convert_to_tensor(self.table)
+
+
+class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
+    """See `kit.workloads.layers.DecoderBlock`; made as the decoder of TensorFlow's tutorial on transformers.
+
+    https://www.tensorflow.org/text/tutorials/transformer
+    """
+
+    def __init__(self, layer: kinds.DecoderBlock, width: int) -> None:
+        super().__init__()
+        self.norm_1 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
+        self.attention = keras.layers.MultiHeadAttention(layer.heads, width // layer.heads)
+        self.norm_2 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
+        self.up = keras.layers.Dense(kinds.MLP_FACTOR * width, "gelu")
+        self.down = keras.layers.Dense(width)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Return (batch, tokens, width)."""
+        normed = self.norm_1(x)
+        x = x + self.attention(normed, normed, use_causal_mask=True)
+        return x + self.down(self.up(self.norm_2(x)))
 
 
 def build_model(workload: Workload, cell: Cell, weights: Weights, seed: int) -> keras.Sequential:
     """Return the network with `weights` in it; `seed` is for dropout."""
-    layers = [_translate(placed, cell, seed + place) for place, placed in enumerate(workload.placed_layers())]
+    layers = [_translate(placed, cell, seed + index) for index, placed in enumerate(workload.placed_layers())]
     model = keras.Sequential([keras.Input(workload.input_shape, dtype="float32"), *layers])
     for placed, layer in zip(workload.placed_layers(), model.layers, strict=True):
-        for variable, name in zip(layer.trainable_variables, placed.weights, strict=True):  # in the same order
-            variable.assign(weights[f"{placed.name}.{name}"])
+        arrays = [weights[f"{placed.name}.{name}"] for name in placed.weights]
+        if isinstance(placed.layer, kinds.DecoderBlock):
+            # Keras keeps query, key and value apart, each with its kernel and its bias.
+            scale, offset, kernel, bias, *others = arrays
+            pairs = zip(np.split(kernel, 3, axis=1), np.split(bias, 3), strict=True)
+            arrays = [scale, offset, *(array for pair in pairs for array in pair), *others]
+        for variable, array in zip(layer.trainable_variables, arrays, strict=True):  # in the same order
+            variable.assign(array.reshape(variable.shape))
     return model
 
 
@@ -33,51 +68,41 @@ def build_optimizer(rule: rules.Optimizer) -> keras.optimizers.Optimizer:
     """Return the Keras optimizer of that name, every hyperparameter given."""
     match rule:
         case rules.SGD(rate):
-            return keras.optimizers.SGD(rate, momentum=0.0)
+            return keras.optimizers.SGD(rate)
         case rules.RMSprop(rate, rho, epsilon):
-            return keras.optimizers.RMSprop(rate, rho=rho, momentum=0.0, epsilon=epsilon, centered=False)
+            return keras.optimizers.RMSprop(rate, rho=rho, epsilon=epsilon)
         case rules.Adadelta(rate, rho, epsilon):
             return keras.optimizers.Adadelta(rate, rho=rho, epsilon=epsilon)
         case rules.Adam(rate, beta_1, beta_2, epsilon):
-            return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, amsgrad=False)
+            return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
 
 
 def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer:  # noqa: PLR0911 - one a kind of layer
     match layer := placed.layer:
-        case Dense():
+        case kinds.Dense():
             return keras.layers.Dense(layer.units, layer.activation)
-        case Conv2D():
+        case kinds.Conv2D():
             return keras.layers.Conv2D(layer.filters, layer.kernel, activation=layer.activation, padding=layer.padding)
-        case MaxPool2D():
+        case kinds.MaxPool2D():
             return keras.layers.MaxPooling2D(layer.size)
-        case Dropout():
+        case kinds.Dropout():
             return keras.layers.Dropout(layer.rate, seed=seed)
-        case Flatten():
+        case kinds.Flatten():
             return keras.layers.Flatten()
-        case SimpleRNN():
-            return keras.layers.SimpleRNN(layer.units, unroll=_unrolled(placed, cell))
-        case LSTM():
-            return _lstm(layer, placed, cell)
-        case Positions():
-            return attention.Positions()
-        case LayerNorm():
-            return attention.LayerNorm(epsilon=layer.epsilon)
-        case DecoderBlock():
-            return attention.DecoderBlock(layer)
-        case LastToken():
-            return attention.LastToken()
+        case kinds.SimpleRNN():
+            return keras.layers.SimpleRNN(layer.units)
+        case kinds.LSTM():
+            # XLA compiles no call of cuDNN's, and Keras looks for a GPU only, not for XLA.
+            use_cudnn = False if cell.compile_mode == "xla" else "auto"
+            lstm = keras.layers.LSTM(layer.units, return_sequences=layer.sequences, use_cudnn=use_cudnn)
+            return keras.layers.Bidirectional(lstm) if layer.bidirectional else lstm
+        case kinds.Positions():
+            return Positions()
+        case kinds.LayerNorm():
+            return keras.layers.LayerNormalization(epsilon=layer.epsilon)
+        case kinds.DecoderBlock():
+            return DecoderBlock(layer, placed.input_shape[-1])
+        case kinds.LastToken():
+            return keras.layers.Lambda(lambda x: x[:, -1])
         case _:
             raise ENTRY.untranslated(layer)
-
-
-def _lstm(layer: LSTM, placed: PlacedLayer, cell: Cell) -> keras.layers.Layer:
-    # Keras takes cuDNN wherever a GPU is, also where the cell runs on the CPU beside it, or XLA compiles.
-    cudnn = "auto" if cell.device == "gpu" and cell.compile_mode != "xla" else False
-    lstm = keras.layers.LSTM(
-        layer.units, return_sequences=layer.sequences, unroll=_unrolled(placed, cell), use_cudnn=cudnn
-    )
-    return keras.layers.Bidirectional(lstm) if layer.bidirectional else lstm
-
-
-def _unrolled(placed: PlacedLayer, cell: Cell) -> bool:
-    return cell.device == "cpu" and cell.compile_mode != "xla" and placed.input_shape[0] <= UNROLLED_STEPS_MAX

@@ -81,7 +81,6 @@ class TorchProgram(Program):
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankPlace) -> None:
         self._device = torch.device(DEVICES[cell.device])
-        self._accelerated = cell.device != "cpu"
         self._on_gpu = cell.device == "gpu"
         self._host_feed = cell.feed == "host"
         self._batch_shape = (cell.batch // ranks.size, *workload.input_shape)
@@ -98,7 +97,7 @@ class TorchProgram(Program):
             self._model = DistributedDataParallel(self._network)
             self._model.require_backward_grad_sync = all_reduces()  # what its `no_sync` sets
         if self._train:
-            self._optimizer = build_optimizer(workload.optimizer, self._network.parameters(), foreach=self._accelerated)
+            self._optimizer = build_optimizer(workload.optimizer, self._network.parameters())
         self._forward: Any = self._loss if self._train else self._model
         self._code: CodeType | None = None
         if cell.compile_mode == "compile":

@@ -1,31 +1,27 @@
 """A workload as PyTorch modules, channels first, and its optimizer.
 
-workload (channels last)            PyTorch (channels first)
-Conv2D kernel (h, w, in, out)  ──►  weight (out, in, h, w)
-Dense kernel (in, out)         ──►  weight (out, in)
-LayerNorm scale, offset        ──►  weight, bias
+workload (channels last)                      PyTorch (channels first)
+Conv2D kernel (h, w, in, out)            ──►  weight (out, in, h, w)
+Dense kernel (in, out)                   ──►  weight (out, in)
+LayerNorm scale, offset                  ──►  weight, bias
+recurrent kernel (in, gates units)       ──►  weight_ih (gates units, in), with the gates in the same order
+recurrent bias                           ──►  bias_ih; bias_hh, a second one of the same sum, stays zero and untrained
 Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
-
-torch.optim.SGD and torch.optim.Adadelta are Keras' rules already. torch.optim.RMSprop and torch.optim.Adam keep epsilon
-elsewhere (outside the root; after the bias correction), so these two are written here, with as many operations each:
-tensor by tensor on a CPU, and on an accelerator all tensors in one operation, as torch.optim does by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from kit.backends.torch import attention, recurrent
 from kit.backends.torch.about import ENTRY
+from kit.workloads import layers as kinds
 from kit.workloads import optimizers as rules
-from kit.workloads.attention import DecoderBlock, LastToken, LayerNorm, Positions
-from kit.workloads.layers import Conv2D, Dense, Dropout, Flatten, MaxPool2D, Shape
-from kit.workloads.recurrent import LSTM, SimpleRNN
+from kit.workloads.layers import Shape
 from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
@@ -34,6 +30,88 @@ Parameters: TypeAlias = dict[str, tuple[nn.Parameter, tuple[int, ...]]]
 
 KERNEL_AXES = (3, 2, 0, 1)
 ACTIVATIONS = {"linear": [], "relu": [nn.ReLU], "tanh": [nn.Tanh], "sigmoid": [nn.Sigmoid]}
+DIRECTIONS = {"": "", "forward_": "", "backward_": "_reverse"}  # prefix of a workload's weights -> suffix of PyTorch's
+
+
+class Recurrent(nn.Module):  # type: ignore[misc]
+    """An nn.RNN or nn.LSTM, of whose results one goes on: the states of all steps, or the last of each direction."""
+
+    def __init__(self, recurrent: nn.RNNBase, *, sequences: bool = False) -> None:
+        super().__init__()
+        self.recurrent = recurrent
+        self._sequences = sequences
+        for name, parameter in recurrent.named_parameters():
+            if name.startswith("bias_hh"):
+                nn.init.zeros_(parameter.requires_grad_(False))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
+        if torch.is_autocast_enabled(x.device.type):
+            # On a CPU without bfloat16 instructions PyTorch finds its own kernel by the type of the input alone.
+            x = x.to(torch.get_autocast_dtype(x.device.type))
+        states, last = self.recurrent(x)
+        if self._sequences:
+            return states
+        return (last[0] if isinstance(self.recurrent, nn.LSTM) else last).transpose(0, 1).flatten(1)
+
+    def parameters_by_name(self, prefixes: Iterable[str] = ("",)) -> Parameters:
+        """Return where the weights of each direction go."""
+        return {
+            f"{prefix}{name}": (getattr(self.recurrent, f"{parameter}_l0{DIRECTIONS[prefix]}"), axes)
+            for prefix in prefixes
+            for name, parameter, axes in (
+                ("kernel", "weight_ih", (1, 0)),
+                ("recurrent_kernel", "weight_hh", (1, 0)),
+                ("bias", "bias_ih", (0,)),
+            )
+        }
+
+
+class Positions(nn.Module):  # type: ignore[misc]
+    """Adds a table of (tokens, width)."""
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(tokens, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, tokens, width)."""
+        return x + self.table
+
+
+class LastToken(nn.Module):  # type: ignore[misc]
+    """Takes the last token."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, width) for (batch, tokens, width)."""
+        return x[:, -1]
+
+
+class DecoderBlock(nn.Module):  # type: ignore[misc]
+    """See `kit.workloads.layers.DecoderBlock`; its parts have the names that their weights begin with.
+
+    It is made of building blocks, as the documentation of nn.TransformerEncoderLayer recommends, and as the tutorial on
+    scaled dot product attention makes its CausalSelfAttention
+    (https://docs.pytorch.org/tutorials/intermediate/scaled_dot_product_attention_tutorial.html).
+    """
+
+    def __init__(self, width: int, layer: kinds.DecoderBlock) -> None:
+        super().__init__()
+        self._heads = layer.heads
+        self.norm_1 = nn.LayerNorm(width, eps=layer.epsilon)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.projection = nn.Linear(width, width)
+        self.norm_2 = nn.LayerNorm(width, eps=layer.epsilon)
+        self.up = nn.Linear(width, kinds.MLP_FACTOR * width)
+        self.down = nn.Linear(kinds.MLP_FACTOR * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, tokens, width)."""
+        qkv = self.qkv(self.norm_1(x)).unflatten(-1, (3, self._heads, -1))
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind()
+        seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.projection(seen.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm_2(x))))
 
 
 def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
@@ -49,7 +127,7 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
             placed_array = array.reshape(*rows, -1).transpose(KERNEL_AXES) if rows else array.transpose(axes)
             with torch.no_grad():
                 parameter.copy_(torch.from_numpy(placed_array).reshape(parameter.shape))
-        if isinstance(placed.layer, Flatten) and len(placed.input_shape) > 1:
+        if isinstance(placed.layer, kinds.Flatten) and len(placed.input_shape) > 1:
             image = placed.input_shape
         elif parameters:
             image = None
@@ -59,132 +137,60 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
 def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:  # noqa: PLR0911 - one a kind of layer
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
-        case Dense():
+        case kinds.Dense():
             linear = nn.Linear(inputs, layer.units)
-            return [linear, *(module() for module in ACTIVATIONS[layer.activation])], _places(linear)
-        case Conv2D():
+            return [linear, *(module() for module in ACTIVATIONS[layer.activation])], _parameters(linear)
+        case kinds.Conv2D():
             conv = nn.Conv2d(inputs, layer.filters, layer.kernel, padding=layer.padding)
-            places = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
-            return [conv, *(module() for module in ACTIVATIONS[layer.activation])], places
-        case MaxPool2D():
+            parameters = {"kernel": (conv.weight, KERNEL_AXES), "bias": (conv.bias, (0,))}
+            return [conv, *(module() for module in ACTIVATIONS[layer.activation])], parameters
+        case kinds.MaxPool2D():
             return [nn.MaxPool2d(layer.size)], {}
-        case Dropout():
+        case kinds.Dropout():
             return [nn.Dropout(layer.rate)], {}
-        case Flatten():
+        case kinds.Flatten():
             return [nn.Flatten()], {}
-        case SimpleRNN():
-            rnn = recurrent.SimpleRNN(inputs, layer)
-            return [rnn], dict(recurrent.places(rnn))
-        case LSTM():
-            lstm = recurrent.LSTM(inputs, layer)
-            return [lstm], dict(recurrent.places(lstm, layer.prefixes))
-        case Positions():
-            positions = attention.Positions(*placed.input_shape)
+        case kinds.SimpleRNN():
+            rnn = Recurrent(nn.RNN(inputs, layer.units, batch_first=True))
+            return [rnn], rnn.parameters_by_name()
+        case kinds.LSTM():
+            stock = nn.LSTM(inputs, layer.units, batch_first=True, bidirectional=layer.bidirectional)
+            lstm = Recurrent(stock, sequences=layer.sequences)
+            return [lstm], lstm.parameters_by_name(layer.prefixes)
+        case kinds.Positions():
+            positions = Positions(*placed.input_shape)
             return [positions], {"table": (positions.table, (0, 1))}
-        case LayerNorm():
+        case kinds.LayerNorm():
             norm = nn.LayerNorm(inputs, eps=layer.epsilon)
-            return [norm], _places(norm)
-        case DecoderBlock():
-            block = attention.DecoderBlock(inputs, layer)
+            return [norm], _parameters(norm)
+        case kinds.DecoderBlock():
+            block = DecoderBlock(inputs, layer)
             return [block], {
-                f"{part}_{name}": place
+                f"{part}_{name}": parameter
                 for part, module in block.named_children()
-                for name, place in _places(module).items()
+                for name, parameter in _parameters(module).items()
             }
-        case LastToken():
-            return [attention.LastToken()], {}
+        case kinds.LastToken():
+            return [LastToken()], {}
         case _:
             raise ENTRY.untranslated(layer)
 
 
-def _places(module: nn.Linear | nn.LayerNorm) -> Parameters:
+def _parameters(module: nn.Linear | nn.LayerNorm) -> Parameters:
     if isinstance(module, nn.LayerNorm):
         return {"scale": (module.weight, (0,)), "offset": (module.bias, (0,))}
     return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
 
 
-def build_optimizer(
-    rule: rules.Optimizer, all_params: Iterable[nn.Parameter], *, foreach: bool
-) -> torch.optim.Optimizer:
-    """Return the optimizer of what is trained that follows `rule`, every hyperparameter given.
-
-    Args:
-        rule: of the workload.
-        all_params: of the network.
-        foreach: each operation takes all tensors at once.
-    """
-    params = [each for each in all_params if each.requires_grad]
+def build_optimizer(rule: rules.Optimizer, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return PyTorch's optimizer of that name for what is trained, every hyperparameter given."""
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
     match rule:
-        case rules.SGD():
-            return torch.optim.SGD(params, lr=rule.learning_rate, foreach=foreach)
-        case rules.RMSprop():
-            return KerasRMSprop(params, rule, foreach=foreach)
-        case rules.Adadelta():
-            return torch.optim.Adadelta(params, lr=rule.learning_rate, rho=rule.rho, eps=rule.epsilon, foreach=foreach)
-        case rules.Adam():
-            return KerasAdam(params, rule, foreach=foreach)
-
-
-class _KerasOptimizer(torch.optim.Optimizer):  # type: ignore[misc]
-    """What both rules keep: hyperparameters, parameters, and the second moment of each."""
-
-    def __init__(self, params: Iterable[nn.Parameter], rule: rules.RMSprop | rules.Adam, *, foreach: bool) -> None:
-        super().__init__(params, {})
-        self._rule: Any = rule
-        self._foreach = foreach
-        self._params: list[nn.Parameter] = self.param_groups[0]["params"]
-        self._velocities = [torch.zeros_like(p) for p in self._params]
-
-
-class KerasRMSprop(_KerasOptimizer):
-    """RMSprop with epsilon inside the root. Hyperparameters as in `kit.workloads.optimizers.RMSprop`."""
-
-    def step(self, closure: None = None) -> None:  # noqa: ARG002
-        """Make one update from the gradients at hand."""
-        rule = self._rule
-        with torch.no_grad():
-            if self._foreach:
-                grads = [param.grad for param in self._params]
-                torch._foreach_mul_(self._velocities, rule.rho)
-                torch._foreach_addcmul_(self._velocities, grads, grads, 1 - rule.rho)
-                roots = torch._foreach_add(self._velocities, rule.epsilon)
-                torch._foreach_sqrt_(roots)
-                torch._foreach_addcdiv_(self._params, grads, roots, -rule.learning_rate)
-                return
-            for param, velocity in zip(self._params, self._velocities, strict=True):
-                grad = param.grad
-                velocity.mul_(rule.rho).addcmul_(grad, grad, value=1 - rule.rho)
-                param.addcdiv_(grad, velocity.add(rule.epsilon).sqrt_(), value=-rule.learning_rate)
-
-
-class KerasAdam(_KerasOptimizer):
-    """Adam in its epsilon-hat form. Hyperparameters as in `kit.workloads.optimizers.Adam`."""
-
-    def __init__(self, params: Iterable[nn.Parameter], rule: rules.Adam, *, foreach: bool) -> None:
-        super().__init__(params, rule, foreach=foreach)
-        self._momentums = [torch.zeros_like(p) for p in self._params]
-        self._steps = 0
-
-    def step(self, closure: None = None) -> None:  # noqa: ARG002
-        """Make one update from the gradients at hand."""
-        rule = self._rule
-        self._steps += 1
-        # In float32, as Keras and optax compute it: 1 - 0.999 is 1.3e-5 off there, which later losses show.
-        unit, steps = np.float32(1), np.float32(self._steps)
-        remaining_1, remaining_2 = (unit - np.float32(beta) ** steps for beta in (rule.beta_1, rule.beta_2))
-        correction = float(np.sqrt(remaining_2) / remaining_1)
-        with torch.no_grad():
-            if self._foreach:
-                grads = [param.grad for param in self._params]
-                torch._foreach_lerp_(self._momentums, grads, 1 - rule.beta_1)
-                torch._foreach_mul_(self._velocities, rule.beta_2)
-                torch._foreach_addcmul_(self._velocities, grads, grads, 1 - rule.beta_2)
-                roots = torch._foreach_sqrt(self._velocities)
-                torch._foreach_add_(roots, rule.epsilon)
-                torch._foreach_addcdiv_(self._params, self._momentums, roots, -rule.learning_rate * correction)
-                return
-            for param, momentum, velocity in zip(self._params, self._momentums, self._velocities, strict=True):
-                grad = param.grad
-                momentum.lerp_(grad, 1 - rule.beta_1)
-                velocity.mul_(rule.beta_2).addcmul_(grad, grad, value=1 - rule.beta_2)
-                param.addcdiv_(momentum, velocity.sqrt().add_(rule.epsilon), value=-rule.learning_rate * correction)
+        case rules.SGD(rate):
+            return torch.optim.SGD(trained, lr=rate)
+        case rules.RMSprop(rate, rho, epsilon):
+            return torch.optim.RMSprop(trained, lr=rate, alpha=rho, eps=epsilon)
+        case rules.Adadelta(rate, rho, epsilon):
+            return torch.optim.Adadelta(trained, lr=rate, rho=rho, eps=epsilon)
+        case rules.Adam(rate, beta_1, beta_2, epsilon):
+            return torch.optim.Adam(trained, lr=rate, betas=(beta_1, beta_2), eps=epsilon)

@@ -1,0 +1,151 @@
+"""The networks: adding one is adding an entry to `NETWORKS`. A `Family` is of networks that differ in whole numbers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kit.workloads.layers import (
+    LSTM,
+    Conv2D,
+    DecoderBlock,
+    Dense,
+    Dropout,
+    Flatten,
+    LastToken,
+    LayerNorm,
+    MaxPool2D,
+    Positions,
+    SimpleRNN,
+)
+from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
+from kit.workloads.workload import Family, Workload
+
+ADAM = Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7)
+PIXELS = 784
+LAST_UNITS = 64  # of the last LSTM of a deep `dblstm`
+
+# Of the five-nets, batch-sweep and frameworks-cnn systems.
+CNN = Workload(
+    name="cnn",
+    data="mnist",
+    input_shape=(28, 28, 1),
+    classes=10,
+    layers=(
+        Conv2D(32, (3, 3), "relu"),
+        Conv2D(64, (3, 3), "relu"),
+        MaxPool2D(2),
+        Dropout(0.25),
+        Flatten(),
+        Dense(128, "relu"),
+        Dropout(0.5),
+        Dense(10),
+    ),
+    optimizer=Adadelta(learning_rate=0.001, rho=0.95, epsilon=1e-7),
+)
+
+
+def _dblstm(layers: int, units: int) -> Workload:
+    """Return `layers - 1` bidirectional LSTMs and one LSTM of 64 units; one layer is bidirectional."""
+    lstms = [LSTM(units, sequences=True, bidirectional=True)] * (layers - 1)
+    lstms.append(LSTM(LAST_UNITS) if lstms else LSTM(units, bidirectional=True))
+    return Workload(
+        name="dblstm", data="uci_har", input_shape=(128, 9), classes=6, layers=(*lstms, Dense(6)), optimizer=ADAM
+    )
+
+
+def _transformer(width: int, depth: int, heads: int, length: int) -> Workload:
+    """Return decoder blocks over the pixels of an image, in `length` tokens.
+
+    Raises:
+        ValueError: heads that do not divide the width, or a length that does not divide the pixels.
+    """
+    if width % heads:
+        raise ValueError(f"width {width} is not a multiple of heads {heads}; change one")
+    if PIXELS % length:
+        raise ValueError(f"length {length} does not divide an image's {PIXELS} pixels; give 28 or another divisor")
+    blocks = [DecoderBlock(heads)] * depth
+    return Workload(
+        name="transformer",
+        data="mnist",
+        input_shape=(length, PIXELS // length),
+        classes=10,
+        layers=(Dense(width), Positions(), *blocks, LayerNorm(), LastToken(), Dense(10)),
+        optimizer=ADAM,
+    )
+
+
+NETWORKS: list[Workload | Family] = [
+    # The deep autoencoder of the five-nets system.
+    Workload(
+        name="autoencoder",
+        data="mnist",
+        input_shape=(784,),
+        classes=10,
+        layers=(
+            Dense(128, "relu"),
+            Dense(64, "relu"),
+            Dense(32, "relu"),
+            Dense(64, "relu"),
+            Dense(128, "relu"),
+            Dense(784, "sigmoid"),
+        ),
+        optimizer=ADAM,
+        loss="reconstruction",
+    ),
+    CNN,
+    # As the frameworks-cnn system trains it.
+    msgspec.structs.replace(CNN, name="cnn_sgd", optimizer=SGD(learning_rate=0.01)),
+    # Of the cnn-batch system.
+    Workload(
+        name="cnn_small",
+        data="mnist",
+        input_shape=(28, 28, 1),
+        classes=10,
+        layers=(
+            Conv2D(64, (2, 2), "relu", "same"),
+            MaxPool2D(2),
+            Dropout(0.3),
+            Conv2D(32, (2, 2), "relu", "same"),
+            MaxPool2D(2),
+            Dropout(0.3),
+            Flatten(),
+            Dense(256, "relu"),
+            Dropout(0.5),
+            Dense(10),
+        ),
+        optimizer=ADAM,
+    ),
+    # The next three are of the five-nets system, two of them over the rows of an image.
+    Workload(
+        name="lstm",
+        data="mnist",
+        input_shape=(28, 28),
+        classes=10,
+        layers=(LSTM(128), Dense(10)),
+        optimizer=ADAM,
+    ),
+    Workload(
+        name="mlp",
+        data="mnist",
+        input_shape=(784,),
+        classes=10,
+        layers=(Dense(512, "relu"), Dropout(0.2), Dense(512, "relu"), Dropout(0.2), Dense(10)),
+        optimizer=RMSprop(learning_rate=0.001, rho=0.9, epsilon=1e-7),
+    ),
+    Workload(
+        name="rnn",
+        data="mnist",
+        input_shape=(28, 28),
+        classes=10,
+        layers=(SimpleRNN(256), Dense(10)),
+        optimizer=SGD(learning_rate=0.01),
+    ),
+    # The deep bidirectional LSTM of the dblstm-har system, over windows of nine signals.
+    Family(name="dblstm", data="uci_har", defaults={"layers": 2, "units": 64}, build=_dblstm),
+    Family(
+        name="transformer",
+        data="mnist",
+        defaults={"width": 64, "depth": 2, "heads": 4, "length": 28},
+        build=_transformer,
+    ),
+]
