@@ -238,7 +238,6 @@ def plan_run(request: RunRequest) -> RunPlan:
     from kit.report.sentences import sentence
     from kit.runner.cpus import usable_cpus
     from kit.runner.hosts import check_hosts
-    from kit.runner.member import phase_limit_s
     from kit.runner.prepare import (
         check_counts,
         check_devices,
@@ -247,6 +246,7 @@ def plan_run(request: RunRequest) -> RunPlan:
         prepare,
         with_digests,
     )
+    from kit.runner.worker import phase_limit_s
     from kit.suites.plan import plan_cells
     from kit.suites.request import requested_suite
 

@@ -110,6 +110,10 @@ class Container:
             self._unread = self._unread[end:]
         return outputs
 
+    def fileno(self) -> int:
+        """Return what is readable when output may have come."""
+        return int(self._raw.fileno())
+
     def end_input(self) -> None:
         """Close its input: the supervisor in it ends the command, with its grace. Nothing where it has ended."""
         with suppress(OSError):

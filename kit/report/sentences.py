@@ -69,9 +69,9 @@ OTHERS: Templates = {
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
-    "rank_exit": "ended with exit code {exit_code}",
     "ranks_differ": "{what} is {there} here and {here} on rank 0",
     "exit_code": "ended with exit code {exit_code}: {message}",
+    "supervisor_ended": "its supervisor was killed by {signal}",
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
     "phase_timeout": "no answer within {limit_s}",
@@ -83,7 +83,6 @@ OTHERS: Templates = {
     "fit_runs_alone": "a fit runs alone, from its first step to its last",
     "gpu_held": "another process uses GPU {gpu}, which accepts only one (nvidia-smi -i {gpu} lists it; "
     "-c DEFAULT allows several)",
-    "several_hosts": "a worker on several hosts cannot be paused while others run",
     "several_hosts_energy": "it runs on several hosts, and only one is sampled",
     "exclusive_device": "only one process at a time can use the {device}",
     "synthetic_data": "synthetic data has no accuracy",

@@ -22,10 +22,10 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult, Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.member import SHARED_PROCESS_ENDED
+from kit.runner.ranks import PROCESS_ENDED
+from kit.runner.worker import SHARED_PROCESS_ENDED
 from kit.stats.estimate import precise_enough
 from kit.suites.plan import SharedGroups, plan_shared_groups
-from kit.worker.rank_process import PROCESS_ENDED
 from kit.workloads.operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.

@@ -14,14 +14,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from kit.compare.naming import cell_names
 from kit.printable import printable
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
+from kit.profile.launch import Blocks, Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.quantity import about, counted
 from kit.report.run_plan import summary
 from kit.runner.next_round import Repeats, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.suites.plan import MemberPlan, SharedGroups
-from kit.worker.messages import Done
 
 # A line comes with the first block or start after it, so that none is missing for longer than half a minute.
 LINE_EVERY_S = 20.0
@@ -80,9 +79,9 @@ class RunProgress:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""
         self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
 
-    def block_done(self, cell: Cell, done: Done) -> None:
+    def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
         """Say what is measured."""
-        self._time.block_done(cell, done)
+        self._time.block_done(cell, blocks, left)
         self._show(f"{cell.backend} {cell.workload} {cell.task}")
 
     def cycle_done(self, clean: int, planned: int, others: float | None, *, is_repeated: bool) -> None:

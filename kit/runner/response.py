@@ -18,9 +18,9 @@ from kit.profile.schema import Group
 from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import Member
-from kit.runner.processes import start_process
-from kit.runner.round import member_request
+from kit.runner.ranks import Ranks
+from kit.runner.round import worker_spec
+from kit.runner.worker import Worker
 from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Sensor, now_ns
 from kit.stats.energy import Refusal, Window
@@ -55,9 +55,9 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
     if cell is None or not sensors:
         return []
     held = MemberPlan(cell.key, [cell])
-    request = member_request(plan, held, number=1, share=1.0)
+    spec = worker_spec(plan, held, number=1, memory_fraction=1.0)
     group = Group(key=cell.key, cells=[cell.key], baseline=cell.key)
-    worker = Member(held, request, start_process(request), [group], 1, stop)
+    worker = Worker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)
     launch, loads = worker.launches[cell.key, group.key], list[Window]()
     try:
         worker.prepare()
@@ -67,12 +67,12 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         sensors = [sensor for sensor in sensors if not ids or sensor.report.device_id in ids]
         with _read(sensors) as readings:
             _stay_idle(stop)
-            while len(loads) < LOADS and (done := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
-                (begin_ns,), (span_ns,) = done.part.blocks.begin_ns, done.part.blocks.span_ns
+            while len(loads) < LOADS and (blocks := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
+                (begin_ns,), (span_ns,) = blocks.begin_ns, blocks.span_ns
                 loads.append((begin_ns, begin_ns + span_ns))
                 _stay_idle(stop)
     finally:
-        worker.kill()
+        worker.end()
     why = reason("no_number") if launch.failure is None else launch.failure.reason
     return [
         response_of(sensor.report, cell.key, loads, list(of_sensor), why)

@@ -1,4 +1,4 @@
-"""One round of groups that share processes: fresh members, warmed up alone, taking turns in blocks, each then finished.
+"""One round of groups that share processes: fresh workers, warmed up alone, taking turns in blocks, each then finished.
 
 idle                             of a round with joules
 start A │ start B │ start C      each alone, the others stopped, in random order
@@ -6,7 +6,7 @@ group   │ build each │ warm up C │ A │ B │ B A C │ A C B │ … cyc
 finish A │ finish B │ finish C
 idle
 
-Where members cannot be alive together they run one after another (`kit.runner.sequential`).
+Where workers cannot be alive together they run one after another (`kit.runner.sequential`).
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import now_ns
 from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import StepPlan
+from kit.profile.launch import Blocks, StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
+from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.boards import boards_seen, look
 from kit.runner.cpus import default_threads
 from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
+from kit.runner.finished_launch import finished_launches
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import Member
-from kit.runner.processes.process import MemberRequest, Process
+from kit.runner.ranks import Asked
 from kit.runner.sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
+from kit.runner.target import WorkerSpec
+from kit.runner.worker import Worker
 from kit.sensors.sampler import Sampling
 from kit.suites.plan import MemberPlan, SharedGroups
-from kit.worker.messages import Done, Prepare, ProgramRequest
+from kit.worker.messages import Join, Prepare
 from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
-# Of a GPU's memory; the rest is for contexts and libraries, which no framework's limit counts.
+# Of the memory of a GPU; the rest is for contexts and libraries, which no framework's limit counts.
 GPU_SHARE = 0.9
-# A fit is cut only for progress, an interrupt, and the reference between its blocks.
-FIT_BLOCK_S = 1.0
 # A cycle that others disturbed is measured again, until so many times the planned cycles have run.
 REPEATS_MOST = 2
 # Of operations beside networks: the best of some blocks counts, and their steps do the same from the second on.
@@ -58,10 +59,10 @@ class Context(NamedTuple):
     """What the rounds of a run have in common."""
 
     plan: RunPlan
-    start: Callable[[MemberRequest], Process]
+    start: Callable[[WorkerSpec, StopFlag], Asked]
     progress: RunProgress  # told between blocks only
     stop: StopFlag
-    memory_b: dict[str, int]  # member's name -> resident bytes that it was seen with; rounds add to it
+    memory_b: dict[str, int]  # worker's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
     clean_cycles: dict[tuple[str, ...], int]  # cells that take turns -> those of the rounds so far; rounds add to it
     proved: Collection[str] = ()  # keys of cells that need not prove themselves any more
@@ -72,8 +73,8 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[Saved
     """Measure one round; return a launch for every cell of every group, failed ones included.
 
     Raises:
-        KeyboardInterrupt: the round is not whole; its members have been killed.
-        OSError: no room for a member's files.
+        KeyboardInterrupt: the round is not whole; its workers have been killed.
+        OSError: no room for a worker's files.
     """
     this_round = _Round(context, shared, number)
     cells = [cell for plan in shared.members for cell in plan.cells]
@@ -82,15 +83,15 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[Saved
     has_idle = has_energy(context.plan, number) and steps_of(context.plan.suite.plan, cells).energy_s > 0
     try:
         if sampling is None or not has_idle:
-            members = this_round.measure()
+            workers = this_round.measure()
         else:
             idle_before = stay_idle(sampling, seconds, context.stop)
-            members = this_round.measure()
+            workers = this_round.measure()
             idle = Idle(idle_before, stay_idle(sampling, seconds, context.stop))
     finally:
         samples = sampling.stop() if sampling is not None else None
     boards = boards_seen(before, look(cells))
-    return [kept for member in members for kept in member.finished_launches(samples, boards, idle)]
+    return [saved for worker in workers for saved in finished_launches(worker, samples, boards, idle)]
 
 
 class _Round:
@@ -100,13 +101,13 @@ class _Round:
         self._context, self._groups, self._number = context, shared.groups, number
         self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{shared.groups[0].key}")
         self._order = self._draw.sample(shared.members, len(shared.members))
-        self._members: list[Member] = []  # that have been started
+        self._workers: list[Worker] = []  # that have been started
 
-    def measure(self) -> list[Member]:
-        """Return the members, ended, with their launches."""
+    def measure(self) -> list[Worker]:
+        """Return the workers, ended, with their launches."""
         cells = [cell for plan in self._order for cell in plan.cells]
         crowded, together = self._context.crowded, frozenset(cell.key for cell in cells)
-        why = _why_sequential(self._context, cells) or crowded.get(together) if len(self._order) > 1 else None
+        why = exclusive_device(cells) or crowded.get(together) if len(self._order) > 1 else None
         begin_ns = now_ns()
         outcome = self._in_blocks() if why is None else why
         if isinstance(outcome, Reason):
@@ -116,33 +117,33 @@ class _Round:
             return [self._alone(plan, outcome) for plan in self._order]
         return outcome
 
-    def _in_blocks(self) -> list[Member] | Reason:
-        """Return the members, ended; or why they cannot be alive together: nothing that they measured counts then."""
-        members, share = list[Member](), 1 / len(self._order)
+    def _in_blocks(self) -> list[Worker] | Reason:
+        """Return the workers, ended; or why they cannot be alive together: nothing that they measured counts then."""
+        workers, share = list[Worker](), 1 / len(self._order)
         try:
-            for place, plan in enumerate(self._order):
-                if (lack := self._lack_of_memory(self._order[place:])) is not None:
+            for index, plan in enumerate(self._order):
+                if (lack := self._lack_of_memory(self._order[index:])) is not None:
                     return lack
-                members.append(self._started(plan, None, share))
-                self._build(self._groups[0], members[-1:])
-                if (lack := self._lack_of_device_memory(members)) is not None:
+                workers.append(self._started(plan, None, share))
+                self._build(self._groups[0], workers[-1:])
+                if (lack := self._lack_of_device_memory(workers)) is not None:
                     return lack
-            self._measure_groups(members)
-            if (lack := self._lack_of_device_memory(members)) is not None:
+            self._measure_groups(workers)
+            if (lack := self._lack_of_device_memory(workers)) is not None:
                 return lack
         finally:
-            for member in members:
-                member.kill()
-        return members
+            for worker in workers:
+                worker.end()
+        return workers
 
-    def _alone(self, plan: MemberPlan, why: Reason) -> Member:
-        """Run a member from its start to its end, before the next begins."""
-        member = self._started(plan, why)
+    def _alone(self, plan: MemberPlan, why: Reason) -> Worker:
+        """Run a worker from its start to its end, before the next begins."""
+        worker = self._started(plan, why)
         try:
-            self._measure_groups([member])
+            self._measure_groups([worker])
         finally:
-            member.kill()
-        return member
+            worker.end()
+        return worker
 
     def _lack_of_memory(self, to_start: Sequence[MemberPlan]) -> Reason | None:
         # As far as it is known; of the first round the largest so far stands for the next.
@@ -150,65 +151,66 @@ class _Round:
         needed_b = sum(seen_b.get(plan.name, 0) for plan in to_start) or max(seen_b.values(), default=0)
         return lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
 
-    def _lack_of_device_memory(self, members: Sequence[Member]) -> Reason | None:
+    def _lack_of_device_memory(self, workers: Sequence[Worker]) -> Reason | None:
         if len(self._order) == 1:
             return None
-        launches = (launch for member in members for launch in member.launches.values())
+        launches = (launch for worker in workers for launch in worker.launches.values())
         return lack_of_device_memory(launches, GPU_SHARE / len(self._order))
 
-    def _started(self, plan: MemberPlan, why_sequential: Reason | None, share: float = 1.0) -> Member:
-        """Start a member and leave it stopped, its framework imported; one that fails says why in its launches."""
+    def _started(self, plan: MemberPlan, why_sequential: Reason | None, share: float = 1.0) -> Worker:
+        """Start a worker and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
-        request = member_request(context.plan, plan, self._number, share, hosts=context.hosts, proved=context.proved)
-        member = Member(plan, request, context.start(request), self._groups, self._number, context.stop)
-        self._members.append(member)
-        for (key, _), launch in member.launches.items():
-            why = reason("fit_runs_alone") if member.cell(key).task == "fit" else why_sequential
+        spec = worker_spec(context.plan, plan, self._number, share, hosts=context.hosts, proved=context.proved)
+        steps = steps_of(context.plan.suite.plan, plan.cells)
+        worker = Worker(plan, spec, context.start(spec, context.stop), steps, self._groups, self._number)
+        self._workers.append(worker)
+        for (key, _), launch in worker.launches.items():
+            why = reason("fit_runs_alone") if worker.cell(key).task == "fit" else why_sequential
             launch.turns = "blocks" if why is None else "sequential"
             launch.turns_reason = why
-        member.prepare()
-        return member
+        worker.prepare()
+        return worker
 
-    def _build(self, group: Group, members: Sequence[Member]) -> None:
+    def _build(self, group: Group, workers: Sequence[Worker]) -> None:
         """Make the group's cells ready, those that are not."""
         memory_b = self._context.memory_b
-        for member in members:
-            for key in [cell.key for cell in member.plan.cells if cell.key in group.cells]:
-                if not member.is_built(key):
-                    self._context.progress.building(member.cell(key))
-                resident_b = member.build(key, group.key)
+        for worker in workers:
+            for key in [cell.key for cell in worker.plan.cells if cell.key in group.cells]:
+                if not worker.is_built(key):
+                    self._context.progress.building(worker.cell(key))
+                resident_b = worker.build(key, group.key)
                 if resident_b is not None:
-                    memory_b[member.plan.name] = max(resident_b, memory_b.get(member.plan.name, 0))
+                    memory_b[worker.plan.name] = max(resident_b, memory_b.get(worker.plan.name, 0))
 
-    def _measure_groups(self, members: Sequence[Member]) -> None:
-        """Measure group after group; a cell that no later group wants is concluded, each member finished at the end."""
-        for place, group in enumerate(self._groups):
-            holders = self._measure(group, members)
-            for key, member in holders.items():
-                if not member.is_gone(key):
-                    member.measured.add((key, group.key))
-                if not any(key in later.cells for later in self._groups[place + 1 :]):
-                    member.conclude(key)
-        for member in members:
-            member.finish()
+    def _measure_groups(self, workers: Sequence[Worker]) -> None:
+        """Measure group after group; a cell that no later group wants is concluded, each worker finished at the end."""
+        for index, group in enumerate(self._groups):
+            holders = self._measure(group, workers)
+            for key, worker in holders.items():
+                if not worker.is_gone(key):
+                    worker.measured.add((key, group.key))
+                if not any(key in later.cells for later in self._groups[index + 1 :]):
+                    worker.conclude(key)
+        for worker in workers:
+            worker.finish()
 
-    def _measure(self, group: Group, members: Sequence[Member]) -> dict[str, Member]:
-        """Build and warm up the group's cells one by one, then let them take turns; return cell key -> its member.
+    def _measure(self, group: Group, workers: Sequence[Worker]) -> dict[str, Worker]:
+        """Build and warm up the group's cells one by one, then let them take turns; return cell key -> its worker.
 
         Fits take no turns: each is measured from its first to its last step.
         """
-        self._build(group, members)
-        holders = {cell.key: member for member in members for cell in member.plan.cells if cell.key in group.cells}
-        fits = [key for key, member in holders.items() if member.cell(key).task == "fit"]
-        stepping = {key: member for key, member in holders.items() if key not in fits}
+        self._build(group, workers)
+        holders = {cell.key: worker for worker in workers for cell in worker.plan.cells if cell.key in group.cells}
+        fits = [key for key, worker in holders.items() if worker.cell(key).task == "fit"]
+        stepping = {key: worker for key, worker in holders.items() if key not in fits}
         self._take_turns(group, stepping)
         for key in self._draw.sample(fits, len(fits)):
             self._fit(group, key, holders[key])
         return holders
 
-    def _take_turns(self, group: Group, holders: Mapping[str, Member]) -> None:
-        plan = steps_of(self._context.plan.suite.plan, [member.cell(key) for key, member in holders.items()])
+    def _take_turns(self, group: Group, holders: Mapping[str, Worker]) -> None:
+        plan = steps_of(self._context.plan.suite.plan, [worker.cell(key) for key, worker in holders.items()])
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
             holders[key].warm_up(key, group.key)
@@ -217,7 +219,7 @@ class _Round:
             for key in self._draw.sample(keys, len(keys)):
                 self._long_block(group, key, holders[key], plan.energy_s)
 
-    def _cycles(self, group: Group, holders: Mapping[str, Member], plan: StepPlan) -> None:
+    def _cycles(self, group: Group, holders: Mapping[str, Worker], plan: StepPlan) -> None:
         """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
 
         A repeated cycle ends with the first block that others disturb. Where hardly any cycle of earlier rounds was
@@ -235,9 +237,12 @@ class _Round:
                 others = max(others, fraction or 0.0)
                 if fraction is not None and cycle >= plan.cycles:
                     break
-            measured = [(member.cell(key), member.launches[key, group.key]) for key, member in holders.items()]
+            measured = [(worker.cell(key), worker.launches[key, group.key]) for key, worker in holders.items()]
             measured = [(cell, launch) for cell, launch in measured if launch.gave_number]
-            before, clean = clean, cycles_of(measured, plan.cycles)[0].clean if measured else 0
+            cycles = cycles_of(measured, plan.cycles)[0] if measured else None
+            before, clean = clean, cycles.clean if cycles is not None else 0
+            # Others that take a little of every block disturb a cycle without disturbing one of its blocks.
+            others = others or max(cycles.others.values() if cycles is not None else (0.0,))
             is_last = clean >= plan.cycles or cycle + 1 == most
             disturbed, is_repeated = None if clean > before else others, most > plan.cycles and not is_last
             self._context.progress.cycle_done(clean, plan.cycles, disturbed, is_repeated=is_repeated)
@@ -245,93 +250,109 @@ class _Round:
                 break
         seen[turns] = seen.get(turns, 0) + clean
 
-    def _turn(self, group: Group, key: str, member: Member, cycle: int, seconds: float) -> float | None:
+    def _turn(self, group: Group, key: str, worker: Worker, cycle: int, seconds: float) -> float | None:
         """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
-        done, cell = self._block(group, key, member, cycle, seconds), member.cell(key)
-        launch = member.launches[key, group.key]
-        return None if done is None else next(iter(disturbances(cell, launch, done.part.blocks)), None)
+        self._context.stop.check()
+        if (ran := worker.block(key, cycle, seconds)) is None:
+            return None
+        blocks, step_ns = ran
+        self._add(group, key, worker, blocks, step_ns)
+        return next(iter(disturbances(worker.cell(key), worker.launches[key, group.key], blocks)), None)
 
-    def _long_block(self, group: Group, key: str, member: Member, seconds: float) -> None:
+    def _long_block(self, group: Group, key: str, worker: Worker, seconds: float) -> None:
         """Run the block over which energy is measured; again, once, where others disturbed it."""
         for _ in range(REPEATS_MOST):
             self._context.stop.check()
-            done = member.long_block(key, group.key, seconds)
-            launch = member.launches[key, group.key]
-            if done is None or {*disturbances(member.cell(key), launch, done.part.blocks)} <= {None}:
+            blocks = worker.long_block(key, group.key, seconds)
+            launch = worker.launches[key, group.key]
+            if blocks is None or {*disturbances(worker.cell(key), launch, blocks)} <= {None}:
                 return
 
     def _device_others(self, cell: Cell) -> int | None:
         """Return how many processes of others compute on the accelerators of a cell; None where it is not known."""
-        alive = [member for member in self._members if not member.has_ended]
-        holding = [member for member in alive if member.plan.cells[0].device == cell.device]
+        alive = [worker for worker in self._workers if not worker.has_ended]
+        holding = [worker for worker in alive if worker.plan.cells[0].device == cell.device]
         processes = holding[0].processes_on(cell) if holding else None
         return None if processes is None else max(0, processes - len(holding))
 
-    def _fit(self, group: Group, key: str, member: Member) -> None:
-        """Run a fit to its end, in blocks that only let progress be shown and an interrupt be heeded."""
-        member.warm_up(key, group.key)
+    def _fit(self, group: Group, key: str, worker: Worker) -> None:
+        """Run a fit to its end, in stretches that only let progress be shown and an interrupt be heeded."""
+        worker.warm_up(key, group.key)
         for cycle in count():
-            done = self._block(group, key, member, cycle, FIT_BLOCK_S)
-            if done is None or not done.left:
+            self._context.stop.check()
+            if (ran := worker.stretch(key, cycle)) is None:
+                return
+            blocks, step_ns, left = ran
+            self._add(group, key, worker, blocks, step_ns, left)
+            if not left:
                 return
 
-    def _block(self, group: Group, key: str, member: Member, cycle: int, seconds: float) -> Done | None:
-        self._context.stop.check()
-        done, cell = member.block(key, cycle, seconds), member.cell(key)
-        if done is not None:
-            if cell.device != "cpu":
-                done.part.blocks.counters[DEVICE_OTHERS] = [self._device_others(cell)]
-            member.add(key, group.key, done)
-            self._context.progress.block_done(cell, done)
-        return done
+    def _add(  # noqa: PLR0917
+        self, group: Group, key: str, worker: Worker, blocks: Blocks, step_ns: Steps, left: int | None = None
+    ) -> None:
+        """Add a block to its launch, and show it; `left`: the steps that a fit still has to do."""
+        cell = worker.cell(key)
+        if cell.device != "cpu":
+            blocks.counters[DEVICE_OTHERS] = [self._device_others(cell)]
+        worker.add(key, group.key, blocks, step_ns)
+        self._context.progress.block_done(cell, blocks, left)
 
 
-def _why_sequential(context: Context, cells: Sequence[Cell]) -> Reason | None:
-    """Return why members cannot be alive together: a member on several hosts cannot be stopped while others run."""
-    return reason("several_hosts") if context.hosts else exclusive_device(cells)
-
-
-def member_request(
+def worker_spec(
     plan: RunPlan,
-    member: MemberPlan,
+    worker: MemberPlan,
     number: int,
-    share: float,
+    memory_fraction: float,
     *,
     hosts: Sequence[str] = (),
     proved: Collection[str] = (),
-) -> MemberRequest:
-    """Return what a member is started with.
+) -> WorkerSpec:
+    """Return what a worker is started with.
 
     Args:
         plan: of the run.
-        member: which cells it holds.
+        worker: which cells it holds.
         number: of the round.
-        share: of the device memory that members may take.
+        memory_fraction: of the device memory that workers may take.
         hosts: that cells of several devices are divided over.
         proved: keys of cells that need not prove themselves any more.
     """
-    first = member.cells[0]
-    variants = {variant.name: variant for variant in plan.suite.variants}
+    first, suite = worker.cells[0], plan.suite
+    variants = {variant.name: variant for variant in suite.variants}
     variant = variants.get(first.variant, Variant(name=first.variant))
-    over = list(hosts[: first.devices]) if first.devices > 1 else []
-    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, max(1, len(over)))
+    used_hosts = list(hosts[: first.devices]) if first.devices > 1 else []
+    host_count = max(1, len(used_hosts))
+    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, host_count)
     threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
+    sources = {cell.workload: suite.programs[cell.workload] for cell in worker.cells if cell.workload in suite.programs}
     prepare = Prepare(
-        programs=[ProgramRequest(cell=cell, slowdown_pct=variant.slowdown_pct, repeat=number) for cell in member.cells],
-        sources=plan.suite.programs,
-        plan=steps_of(plan.suite.plan, member.cells),
-        data=plan.suite.data,
-        seed=plan.suite.seed,
-        threads=max(1, threads * max(1, len(over)) // ranks),
-        ranks=ranks,
-        hosts=over,
-        tells_threads=not {*variant.env} & {*THREAD_VARIABLES},
-        cpus=plan.cpus,
+        backend=first.backend,
+        device=first.device,
         clock=plan.clock,
-        memory_share=GPU_SHARE * share,
-        prove=any(cell.key not in proved for cell in member.cells),
+        sources=list(sources.values()),
+        has_own_threads=bool({*variant.env} & {*THREAD_VARIABLES}),
+        cpus=plan.cpus,
+        parts=ranks // host_count,
+        devices=first.devices // host_count,
     )
-    return MemberRequest(first.backend, variant, prepare)
+    join = Join(
+        devices=first.devices // ranks if first.devices > 1 else 0,
+        threads=max(1, threads * host_count // ranks),
+        memory_fraction=GPU_SHARE * memory_fraction,
+    )
+    return WorkerSpec(
+        cells=worker.cells,
+        variant=variant,
+        prepare=prepare,
+        join=join,
+        hosts=used_hosts,
+        ranks=ranks,
+        seed=suite.seed,
+        data=suite.data,
+        sources=sources,
+        proves=any(cell.key not in proved for cell in worker.cells),
+        fit_number=number,
+    )
 
 
 def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:

@@ -28,12 +28,12 @@ from kit.resume_command import resuming
 from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import phase_limit_s
 from kit.runner.next_round import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
-from kit.runner.processes import start_process
-from kit.runner.processes.process import MemberRequest, Process
+from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
+from kit.runner.target import WorkerSpec
+from kit.runner.worker import phase_limit_s
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.data.choice import resolve_data
 
@@ -111,7 +111,7 @@ class Run:
         progress: RunProgress,
         stop: StopFlag,
         budget_s: float | None = None,
-        start: Callable[[MemberRequest], Process] = start_process,
+        start: Callable[[WorkerSpec, StopFlag], Asked] = Ranks,
     ) -> Profile:
         """Run what remains and write the profile. Past `budget_s` no further round begins.
 

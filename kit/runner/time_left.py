@@ -16,14 +16,13 @@ from typing import NamedTuple
 from kit.backends.catalog import CATALOG
 from kit.clock import now_ns
 from kit.profile.cell import Cell
-from kit.profile.launch import StepPlan
+from kit.profile.launch import Blocks, StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
 from kit.runner.energy import has_energy, idle_s
 from kit.runner.next_round import Repeats
 from kit.runner.round import steps_of
 from kit.suites.plan import SharedGroups, plan_shared_groups
-from kit.worker.messages import Done
 from kit.workloads.operations import is_operation
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
@@ -143,9 +142,8 @@ class TimeLeft:
         """Leave out of this round what was lost on members that did not fit beside each other: later rounds know."""
         self._round_ns += lost_ns
 
-    def block_done(self, cell: Cell, done: Done) -> None:
-        """A block or a stretch of a fit has ended."""
-        blocks = done.part.blocks
+    def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
+        """Take a block that has ended, or a stretch of a fit with so many steps `left`."""
         if cell.task != "fit":
             if blocks.cycle[0] >= steps_of(self._plan.suite.plan, [cell]).cycles:
                 repeated_s = self._repeated_now_s.get(cell.key, 0.0)
@@ -154,7 +152,7 @@ class TimeLeft:
             stretch_s = WITH_REFERENCES * blocks.span_ns[0] / 1e9
             self._fits_s += stretch_s
             self._this_fit_s = stretch_s + (0.0 if blocks.cycle[0] == 0 else self._this_fit_s)
-            self._fit_s[cell.key] = self._this_fit_s + (done.left or 0) * stretch_s / blocks.steps[0]
+            self._fit_s[cell.key] = self._this_fit_s + (left or 0) * stretch_s / blocks.steps[0]
 
     def round_done(self, repeats: Repeats) -> None:
         """Take that the round is on disk; `repeats`: what is to be measured again."""

@@ -8,10 +8,9 @@ from itertools import cycle
 from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, HostBatch, Program
-from kit.backends.ranks import ALONE, RankPlace
+from kit.backends.ranks import RankPlace
 from kit.profile.cell import Cell
 from kit.profile.launch import DataUsed
-from kit.worker.messages import Prepare
 from kit.workloads.catalog import workload
 from kit.workloads.data.batches import batch_pool, part_of, pool_sha256
 from kit.workloads.data.choice import dataset
@@ -25,26 +24,28 @@ class Inputs(NamedTuple):
     workload: Workload
     data: Dataset
     pool: list[HostBatch]  # whole batches
-    ranks: RankPlace
+    rank: RankPlace
     used: DataUsed
 
     def part(self, batch: HostBatch) -> HostBatch:
         """Return this rank's part of a batch."""
-        return part_of(batch, self.ranks.number, self.ranks.size)
+        return part_of(batch, self.rank.number, self.rank.size)
 
     def samples(self, split: Split) -> Samples:
         """Return a whole split."""
         return _load(self.used.name, self.workload.data, split)
 
 
-def load_inputs(cell: Cell, asked: Prepare, ranks: RankPlace = ALONE) -> Inputs:
-    """Read the split that the cell runs on: the test split for `infer`, else the training split."""
-    of = workload(cell.workload, cell.parameters)
-    used = asked.data[of.data]
-    data = dataset(used, stands_for=of.data)
-    samples = _load(used, of.data, "test" if cell.task == "infer" else "train")
-    pool = batch_pool(of, data, samples, cell.batch, seed=asked.seed)
-    return Inputs(of, data, pool, ranks, DataUsed(name=used, sha256=pool_sha256(pool), pool_batches=len(pool)))
+def load_inputs(cell: Cell, used: str, seed: int, rank: RankPlace) -> Inputs:
+    """Read the split that the cell runs on: the test split for `infer`, else the training split.
+
+    `used`: name of the data set, or "synthetic".
+    """
+    network = workload(cell.workload, cell.parameters)
+    data = dataset(used, stands_for=network.data)
+    samples = _load(used, network.data, "test" if cell.task == "infer" else "train")
+    pool = batch_pool(network, data, samples, cell.batch, seed=seed)
+    return Inputs(network, data, pool, rank, DataUsed(name=used, sha256=pool_sha256(pool), pool_batches=len(pool)))
 
 
 def feed(program: Program, pool: list[HostBatch], cell: Cell) -> Iterator[DeviceBatch]:

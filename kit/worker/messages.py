@@ -1,98 +1,186 @@
-"""What a member's runner asks and what the member answers: one line of JSON each, through the member's pipes.
+"""What a runner asks a worker, and what the worker answers: one line of JSON each, bytes as base64.
 
-runner ── Prepare ─► Do build ─► Do warm_up ─► Do block … ─► Do conclude … ─► Finish ──►  member
-       ◄─── Done ───── Done ─────── Done ─────── Done ───────── Done ────────── Done ──
+runner ── Prepare ─► Join ─► Load ─► Build ─► Trace ─► Compile ─► Measure, Measure … ──► Conclude ─► Finish ──► worker
+       ◄── Done ──── Done ── Done ── Done ─── Done ─── Done ───── Measured, Measured … ─ Done ────── Done ─────
 
-Before its answer to any of these the member may say `Entered`, and in its place `Failed`.
+The worker takes no decision: a request says how many steps run, and where the worker waits for them. Each request is
+one phase, so the runner knows in which phase a worker died. `Failed` or `Ended` can take the place of any answer.
+Lines are used because `srun` passes output on line by line.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from kit.profile.cell import Cell, Int64
 from kit.profile.clock import ClockChoice
-from kit.profile.launch import Failure, LaunchPart, PhaseName, StepPlan
+from kit.profile.launch import Fit, LaunchPart
+from kit.profile.reason import Reason
 from kit.profile.schema import ProgramSource
 from kit.profile.store import Steps
 
 
-class ProgramRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One program of a member."""
+class Segment(NamedTuple):
+    """`waits` times: run `per_wait` steps, then wait for the last of them."""
 
-    cell: Cell
-    slowdown_pct: float = 0.0  # injected into every timed step
-    repeat: int = 0  # of a fit: which one; each is drawn anew
+    waits: int
+    per_wait: int = 1
 
 
-class Prepare(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare"):
-    """Import the framework; its programs are built one by one, when they are wanted."""
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A request to a worker."""
 
-    programs: list[ProgramRequest]  # of one backend
-    sources: dict[str, ProgramSource] = {}  # workload -> where its function is, of users' own programs
-    plan: StepPlan
-    data: dict[str, str]  # data set -> what is used: itself, or "synthetic"
-    seed: Int64
-    threads: Int64  # compute threads that the framework is told to use in each rank
-    tells_threads: bool = True  # false: a variant sets variables for them, and the framework obeys or ignores these
-    cpus: list[Int64]  # the worker pins itself to these; ranks divide them
-    ranks: Int64 = 1  # processes of the member
-    hosts: list[str] = []  # that they are divided over, the runner's first; none: its own alone
-    rank: Int64 = 0  # which of them this one is
-    addresses: list[str] = []  # host:port of each rank, free for the framework's own rendezvous
+
+class Prepare(Request, frozen=True, kw_only=True):
+    """Take CPUs and devices, and import the framework."""
+
+    backend: str
+    device: str
     clock: ClockChoice
-    memory_share: float = 1.0  # of a GPU's memory that the process may take: the members of a round share it equally
-    prove: bool  # at the end, record parity losses and score the test split
+    sources: list[ProgramSource] = []  # of the user programs that the worker will build
+    has_own_threads: bool = False  # a variant sets variables for threads, and the framework obeys or ignores these
+    cpus: list[Int64] = []  # of the host that this worker may use; none: all that the host allows it
+    part: Int64 = 0  # of those CPUs, and of the host's devices, that this rank takes
+    parts: Int64 = 1  # ranks on this host
+    devices: Int64 = 1  # of all ranks on this host
+    hides_devices: bool = False  # the worker itself hides the other devices of its host from the framework
 
 
-class Do(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="do"):
-    """One thing, of one program."""
+class Reach(Request, frozen=True, kw_only=True):
+    """Find the address of this host that another host reaches."""
 
-    # build: load data, build and compile it, run its first step; warm_up: run until its plan's warm-up is over;
-    # block: run a lead-in, then as many timed steps as fill `seconds`; conclude: prove it, and give its memory back.
-    verb: Literal["build", "warm_up", "block", "conclude"]
+    towards: str = ""  # an address of the other host; empty: of the host on which srun was called
+
+
+class Join(Request, frozen=True, kw_only=True):
+    """Become one of the ranks at these addresses, and set threads and memory."""
+
+    devices: Int64  # of this rank; 0: the cell has one device and no ranks
+    addresses: list[str] = []  # host:port of each rank, free for the framework's own rendezvous; none: a single rank
+    rank: Int64 = 0
+    threads: Int64  # that the framework is to use
+    memory_fraction: float = 1.0  # of a GPU's memory that the process may take
+
+
+class Load(Request, frozen=True, kw_only=True):
+    """Read the data of a workload."""
+
     program: Int64
-    cycle: Int64 = 0  # of a block
-    seconds: float = 0.0  # of a block
-    by_time: bool = False  # of a block: no lead-in, and until `seconds` are over: a sensor refuses a shorter window
+    cell: Cell
+    data: str  # name of the data set that is used, or "synthetic"
+    seed: Int64
 
 
-class Finish(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag="finish"):
+class Build(Request, frozen=True, kw_only=True):
+    """Build a program: a workload on the data that was loaded, an operation, or a user program."""
+
+    program: Int64
+    cell: Cell
+    seed: Int64
+    source: ProgramSource | None = None  # of a user program
+
+
+class Trace(Request, frozen=True, kw_only=True):
+    """Trace a program."""
+
+    program: Int64
+
+
+class Compile(Request, frozen=True, kw_only=True):
+    """Compile a program."""
+
+    program: Int64
+
+
+class Measure(Request, frozen=True, kw_only=True):
+    """Run steps, and stamp the end of each wait."""
+
+    program: Int64
+    segments: Sequence[Segment]
+    slowdown_pct: float = 0.0  # injected into every step
+    is_block: bool = False  # the threads that compute in it are counted
+    is_summed: bool = False  # the answer has one time a segment
+
+
+class Conclude(Request, frozen=True, kw_only=True):
+    """Check what a program computed, and let it prove itself."""
+
+    program: Int64
+    proves: bool
+    event_steps: Int64 = 0  # of a group that host and device time together; 0: none
+
+
+class Score(Request, frozen=True, kw_only=True):
+    """Score a fit on the test split."""
+
+    program: Int64
+    fit: Fit  # without its score
+
+
+class Release(Request, frozen=True, kw_only=True):
+    """Give back what a program holds."""
+
+    program: Int64
+
+
+class Finish(Request, frozen=True, kw_only=True):
     """Certify the clock, and end."""
 
 
-Command = Prepare | Do | Finish
+Requests = Prepare | Reach | Join | Load | Build | Trace | Compile | Measure | Conclude | Score | Release | Finish
 
 
-class Entered(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="entered"):
-    """A phase begins: a member that dies in it leaves this behind."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An answer of a worker, or of the supervisor in front of it."""
 
-    phase: PhaseName
+
+class Done(Answer, frozen=True, kw_only=True):
+    """The request is done."""
+
+    part: LaunchPart = msgspec.field(default_factory=LaunchPart)
+    begin_ns: Int64 = 0
+    span_ns: Int64 | None = None  # null: nothing of what was asked happens in this framework, so there was no phase
+    kit_version: str = ""  # after `Prepare`
+    address: str = ""  # after `Reach`: host:port
+    counters: list[str] = []  # after `Join`: names of the counters that every `Measured` reads
+    epoch_updates: Int64 = 0  # after `Load`: steps of an epoch of a fit
+
+
+class Measured(Answer, frozen=True, kw_only=True):
+    """The steps of one `Measure`, between two readings of the counters."""
+
+    begin_ns: Int64  # CLOCK_MONOTONIC_RAW of the worker's host
+    span_ns: Int64
+    waits: bytes  # 64-bit integers: nanoseconds from wait to wait, of all segments in their order
+    counters: list[Int64 | None]  # differences, as `Done.counters` names them; null: a reading failed
+    injected_ns: Int64 = 0
+    resident_b: Int64 | None = None  # of the process, after a program's first step
+
+    def waits_ns(self, segments: Sequence[Segment]) -> list[Steps]:
+        """Return the waits of each segment."""
+        ends = np.cumsum([segment.waits for segment in segments])
+        return np.split(np.frombuffer(self.waits, np.int64), ends[:-1])
+
+
+class Failed(Answer, frozen=True, kw_only=True):
+    """The request raised. Where a program is at fault the worker has released it, and goes on."""
+
+    reason: Reason
     program: Int64 | None = None
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="done"):
-    """What was asked for is done."""
-
-    part: LaunchPart
-    steps: bytes = b""  # 64-bit integers: nanoseconds of each step that was waited for by itself, lead-in included
-    resident_b: Int64 | None = None  # after a build: of the process
-    left: Int64 | None = None  # after a block: steps that a fit still has to do; null: no fit
-
-    @property
-    def step_ns(self) -> Steps:
-        """The step times, (steps,)."""
-        return np.frombuffer(self.steps, np.int64)
+class Stopped(Answer, frozen=True, kw_only=True):
+    """From the supervisor: no thread of the worker runs."""
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag="failed"):
-    """An exception, or a cell that cannot run here. Where a program is at fault, the member goes on without it."""
+class Ended(Answer, frozen=True, kw_only=True):
+    """From the supervisor: the worker has ended."""
 
-    program: Int64 | None
-    failure: Failure
+    reason: Reason
 
 
-Answer = Entered | Done | Failed
+Answers = Done | Measured | Failed | Stopped | Ended

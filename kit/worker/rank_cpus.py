@@ -13,28 +13,27 @@ from kit.fingerprint.processor import cpu_lists
 from kit.profile.identity import cpus_listed
 from kit.sensors.linux import CPU_ROOT
 from kit.worker.messages import Prepare
-from kit.worker.rank_process import ranks_per_host
 
 
-def cpus_of(asked: Prepare, rank: int, cpu_root: Path = CPU_ROOT) -> Sequence[int]:
+def cpus_of_rank(request: Prepare, cpu_root: Path = CPU_ROOT) -> Sequence[int]:
     """Return the CPUs of a rank, its part of its host's; all of them where an accelerator's ranks are more.
 
     Args:
-        asked: of the member; its environment shows all boards of this host's ranks.
-        rank: on this host.
+        request: which part the rank takes.
         cpu_root: where the kernel tells cores and nodes.
 
     Raises:
         KitError: ranks that compute on CPUs are more than there are.
     """
-    parts, cell = ranks_per_host(asked), asked.programs[0].cell
-    cpus = asked.cpus if rank < parts else sorted(os.sched_getaffinity(0))
+    parts, cpus = request.parts, request.cpus or sorted(os.sched_getaffinity(0))
+    if parts == 1:
+        return cpus
     if len(cpus) < parts:
-        if cell.device == "cpu":
+        if request.device == "cpu":
             raise KitError(f"{parts} ranks need a CPU each, and {len(cpus)} are usable; give fewer --devices")
         return cpus
-    near = DEVICES[cell.device].cpus_near(parts, os.environ) if asked.ranks == cell.devices else []
-    return divided(_by_core(cpus, cpu_root), rank % parts, parts, near)
+    near = DEVICES[request.device].cpus_near(parts, os.environ) if parts == request.devices else []
+    return divided(_by_core(cpus, cpu_root), request.part, parts, near)
 
 
 def divided(cpus: Sequence[int], part: int, parts: int, near: Sequence[Collection[int]]) -> list[int]:

@@ -1,88 +1,175 @@
-"""The first process of a container: starts a command, and ends it when the container's input ends.
+"""Stands in front of a worker, on whatever host or in whatever container that is: stops, continues and kills it.
 
-    engine ── input ──► supervisor ── lines that are not its own ──► command
-           ◄────────────────── output, errors ───────────────────────┘
+runner ── a request ────────► supervisor ── SIGCONT, the request ─► worker      a worker runs while it is asked
+       ── STOP ─────────────►            ── SIGSTOP ──────────────►
+       ── end of its input ─►            ── SIGKILL ──────────────►
+       ◄─ Stopped, Ended ────────────────┤                           │
+       ◄─ answers ───────────────────────────────────────────────────┘
 
-A client that dies, by whatever signal, closes the input; nothing that it started goes on without it. Two lines are the
-supervisor's own: PAUSE stops the command's process group, and answers STOPPED when it has; RESUME continues it.
+A runner that dies, by whatever signal, closes the input, and the worker's whole process group is killed. With
+`--grace` it is the first process of a container of `kit launch`: the command gets SIGTERM and so many seconds first,
+and the exit status is the command's, or 128 + its signal.
 
-Usage: ``python -m kit.worker.supervisor [--grace S] COMMAND …``; the exit status is the command's, 128 + its signal.
+Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH] [NAME=VALUE …] COMMAND …``
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import select
+import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
 
-PAUSE = b'{"do":"pause"}\n'
-RESUME = b'{"do":"resume"}\n'
-STOPPED = b'{"say":"stopped"}\n'
+STOP = b"stop\n"
+# How the last line begins, which says how the worker ended.
+ENDED = b'{"type": "Ended"'
 # What ends a container, and a terminal that has gone.
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-POLL_S = 0.0002
 READ_B = 1 << 16
 
 
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m kit.worker.supervisor")
-    parser.add_argument("--grace", type=float, default=0.0, metavar="S", help="between SIGTERM and SIGKILL")
+    parser.add_argument("--grace", type=float, metavar="S", help="between SIGTERM and SIGKILL")
+    parser.add_argument("--cpus", default="", metavar="0,1", help="CPUs of the command")
+    parser.add_argument("--folder", default="", metavar="PATH", help="for temporary files; removed at the end")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
-    child = subprocess.Popen(arguments.command, stdin=subprocess.PIPE, start_new_session=True)
-    for number in FORWARDED:
-        signal.signal(number, lambda number, _frame: _signal(child, number))
-    threading.Thread(target=_serve, args=(child, arguments.grace), daemon=True).start()
-    code = child.wait()
+    if arguments.cpus:
+        # Here, as a framework counts its CPUs while it is imported.
+        os.sched_setaffinity(0, [int(cpu) for cpu in arguments.cpus.split(",")])
+    words = list(takewhile(lambda word: "=" in word, arguments.command))
+    variables = dict(word.split("=", 1) for word in words)
+    if arguments.folder:
+        Path(arguments.folder).mkdir(0o700)
+        variables = {"TMPDIR": arguments.folder, **variables}
+    try:
+        supervised = _Supervised(arguments.command[len(words) :], variables)
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}"
+        _say("Ended", reason={"code": "refused", "values": {"message": message}})
+        return 127
+    try:
+        supervised.serve(forwards=arguments.grace is not None)
+        if arguments.grace:
+            supervised.end(arguments.grace)
+    finally:
+        code = supervised.kill()
+        shutil.rmtree(arguments.folder, ignore_errors=True)
+    if arguments.grace is None:
+        _say("Ended", reason=supervised.how_it_ended())
+        return 0
     return code if code >= 0 else 128 - code
 
 
-def _serve(child: subprocess.Popen[bytes], grace_s: float) -> None:
-    """Pass lines on until there are no more; then end the command."""
-    assert child.stdin is not None
-    for line in _lines():
-        if line == PAUSE:
-            _pause(child)
-        elif line == RESUME:
-            _signal(child, signal.SIGCONT)
-        else:
-            with suppress(OSError):  # it has ended, and the main thread knows
-                child.stdin.write(line)
-                child.stdin.flush()
-    if grace_s:
-        _signal(child, signal.SIGTERM)
+class _Supervised:
+    """The command, in a session of its own."""
+
+    def __init__(self, command: list[str], variables: dict[str, str]) -> None:
+        self._memory_kills_before = _memory_kills()
+        # A child that ends or stops sends SIGCHLD, which makes this pipe readable.
+        self._woken, waker = os.pipe()
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, env={**os.environ, **variables}, start_new_session=True
+        )
+        self._is_stopping = False
+        self._unread = b""
+
+    def serve(self, *, forwards: bool) -> None:
+        """Pass requests on until there are no more, or the command has ended."""
+        for number in FORWARDED:
+            signal.signal(number, (lambda number, _: self._signal(number)) if forwards else _exit)
+        either = select.poll()
+        for descriptor in (0, self._woken):
+            either.register(descriptor, select.POLLIN)
+        while True:
+            ready = dict(either.poll())
+            if self._woken in ready:
+                os.read(self._woken, READ_B)
+                if self._has_ended():
+                    return
+            if 0 in ready:
+                if not (data := os.read(0, READ_B)):
+                    return
+                *lines, self._unread = (self._unread + data).split(b"\n")
+                for line in lines:
+                    self._obey(line + b"\n")
+
+    def end(self, grace_s: float) -> None:
+        """Ask the command to end, and give it some seconds."""
+        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGTERM)
+        deadline_s = time.monotonic() + grace_s
         with suppress(subprocess.TimeoutExpired):
-            child.wait(grace_s)
-    _signal(child, signal.SIGKILL)
+            self._child.wait(max(0.0, deadline_s - time.monotonic()))
+
+    def kill(self) -> int:
+        """End the command and all that it has started; return its exit code, negative for a signal."""
+        self._signal(signal.SIGKILL)
+        return self._child.wait()
+
+    def how_it_ended(self) -> dict[str, object]:
+        """Return a `kit.profile.reason.Reason`: signal, exit code, or the kernel killed it for lack of memory."""
+        code = self._child.returncode
+        if code >= 0:
+            return {"code": "exit_code", "values": {"exit_code": code}}
+        if code == -signal.SIGKILL and _memory_kills() > self._memory_kills_before:
+            return {"code": "out_of_memory", "values": {"signal": "SIGKILL"}}
+        return {"code": "signal", "values": {"signal": signal.Signals(-code).name}}
+
+    def _obey(self, line: bytes) -> None:
+        if line == STOP:
+            # SIGCHLD brings the answer: a worker that is stuck in a driver must not hide the input's end.
+            self._is_stopping = True
+            self._signal(signal.SIGSTOP)
+            return
+        self._signal(signal.SIGCONT)
+        assert self._child.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, which is seen next
+            self._child.stdin.write(line)
+            self._child.stdin.flush()
+
+    def _has_ended(self) -> bool:
+        """Look at the child; say so where it has stopped as it was asked to."""
+        with suppress(ChildProcessError):  # a child that has ended is none that could stop
+            if os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WNOHANG) is not None and self._is_stopping:
+                self._is_stopping = False
+                _say("Stopped")
+        return os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, number)
 
 
-def _lines() -> Iterator[bytes]:
-    """Yield the lines of standard input; unbuffered, as Python ends badly while a thread waits in a buffer."""
-    unread = b""
-    while data := os.read(0, READ_B):
-        *whole, unread = (unread + data).split(b"\n")
-        yield from (line + b"\n" for line in whole)
+def _exit(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
 
 
-def _pause(child: subprocess.Popen[bytes]) -> None:
-    _signal(child, signal.SIGSTOP)
-    with suppress(ChildProcessError):  # it has ended, and the main thread knows
-        while os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOHANG) is None:
-            time.sleep(POLL_S)
-        sys.stdout.buffer.write(STOPPED)
-        sys.stdout.buffer.flush()
+def _say(tag: str, **fields: object) -> None:
+    with suppress(OSError):  # nobody reads any more
+        os.write(1, json.dumps({"type": tag, **fields}).encode() + b"\n")
 
 
-def _signal(child: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, number)
+def _memory_kills() -> int:
+    """Return how many processes the kernel has killed for lack of memory; 0 where it does not count them."""
+    try:
+        lines = Path("/proc/vmstat").read_text("ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
 from kit.backends.ranks import RankPlace
 from kit.runner.cpus import usable_cpus
-from kit.worker.rank_process import LOOPBACK, free_address
+from kit.worker.address import LOOPBACK, free_address
 from kit.workloads.catalog import workload as workload_of
 from kit.workloads.weights import initial_weights
 

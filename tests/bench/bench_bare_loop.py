@@ -16,12 +16,14 @@ import random
 import time
 from itertools import islice
 
-from measuring import print_paired, worker_request
+from measuring import print_paired, worker_spec_of
 
 from kit import clock
 from kit.backends.catalog import load
+from kit.backends.ranks import ALONE
 from kit.worker.inputs import feed, load_inputs
-from kit.worker.step_loop import run_steps
+from kit.worker.messages import Segment
+from kit.worker.step_loop import run_segments
 from kit.workloads.catalog import workload as workload_of
 from kit.workloads.weights import initial_weights
 
@@ -33,12 +35,12 @@ WARMUP_S = 2.0
 
 def built(cell):
     """Return the cell's program, compiled, and its batches; as a member of a round has them."""
-    asked = worker_request(cell)
+    spec = worker_spec_of(cell)
     backend = load(cell.backend)
-    backend.set_threads(asked.threads)
-    inputs = load_inputs(cell, asked)
+    backend.set_threads(spec.join.threads)
+    inputs = load_inputs(cell, next(iter(spec.data.values())), spec.seed, ALONE)
     workload = workload_of(cell.workload, cell.parameters)
-    program = backend.build(workload, cell, initial_weights(workload, asked.seed), asked.seed)
+    program = backend.build(workload, cell, initial_weights(workload, spec.seed), spec.seed)
     batches = feed(program, inputs.pool, cell)
     program.trace()
     program.compile()
@@ -58,7 +60,9 @@ def bare_loop_ns(program, batches, steps):
 
 def kit_loop_ns(program, batches, steps):
     """Return the mean of what the kit's own step loop stamps."""
-    step_ns, _ = run_steps(program, batches, steps, clock.stamps(steps + 1, "monotonic_raw"), None)
+    stamps = clock.stamps(steps + 1, "monotonic_raw")
+    run_segments(program, batches, [Segment(steps)], stamps)
+    step_ns = stamps.intervals_ns()
     return float(step_ns.mean())
 
 

@@ -14,27 +14,27 @@ import random
 import time
 
 from bench_bare_loop import BLOCK_S, STEPS_MIN, WARMUP_S, bare_loop_ns
-from measuring import print_paired, worker_request
+from measuring import print_paired, worker_spec_of
 
 from kit.backends.catalog import load
-from kit.backends.ranks import RankPlace
+from kit.backends.ranks import ALONE, RankPlace
+from kit.worker.address import LOOPBACK, free_address
 from kit.worker.inputs import feed, load_inputs
-from kit.worker.rank_process import LOOPBACK, free_address
 from kit.workloads.weights import initial_weights
 
 
 def both(cell):
     """Return the program of the many-device path, and the ordinary one, each with its batches."""
-    asked = worker_request(cell)
+    spec = worker_spec_of(cell)
     joined = load(cell.backend)
     joined.join(RankPlace(0, (free_address(LOOPBACK),)), "cpu", 1)
-    joined.set_threads(asked.threads)
+    joined.set_threads(spec.join.threads)
     assert joined.count("cpu") == 1
-    inputs = load_inputs(cell, asked)
+    inputs = load_inputs(cell, next(iter(spec.data.values())), spec.seed, ALONE)
     programs = []
     for backend in (joined, type(joined)()):
-        weights = initial_weights(inputs.workload, asked.seed)
-        program = backend.build(inputs.workload, cell, weights, asked.seed)
+        weights = initial_weights(inputs.workload, spec.seed)
+        program = backend.build(inputs.workload, cell, weights, spec.seed)
         batches = feed(program, inputs.pool, cell)
         program.trace()
         program.compile()

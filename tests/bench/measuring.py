@@ -14,23 +14,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from kit.backends.catalog import FRAMEWORKS
 from kit.backends.environment import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import Launch
+from kit.profile.launch import Blocks, Launch
 from kit.profile.schema import Group, Profile
+from kit.profile.store import Steps
 from kit.profile.unfinished import folder_of
 from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
-from kit.runner.member import Member
 from kit.runner.prepare import ensure_data, prepare
-from kit.runner.processes.local import LocalProcess
-from kit.runner.processes.process import MemberRequest
 from kit.runner.progress import RunProgress
+from kit.runner.ranks import Ranks
 from kit.runner.run import Run
+from kit.runner.target import WorkerSpec
+from kit.runner.worker import Worker
 from kit.suites.plan import MemberPlan, plan_cells
+from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite
-from kit.worker.messages import Done, Prepare, ProgramRequest
+from kit.worker.messages import Join, Prepare
 from kit.workloads.catalog import WORKLOADS
 
 
@@ -76,7 +80,7 @@ def run_rounds(  # noqa: PLR0917
             name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
         )
         used = ensure_data(cells, data)
-        plan = prepare(suite, cells, variants, skipped=[], data=used, seed=0, clock="monotonic_raw")
+        plan = prepare(RunRequest(), suite, cells, variants, skipped=[], data=used)
         run = Run.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)
@@ -88,63 +92,65 @@ def launches_of(profile: Profile, group: Group) -> dict[str, list[Launch]]:
     return {key: [launch for launch in launches[key] if launch.group == group.key] for key in group.cells}
 
 
-def worker_request(cell: Cell, data: str = "auto") -> Prepare:
-    """Return what a worker is asked, with the standard suite's lead-in and warm-up."""
-    measure = Measure()
-    used = ensure_data([cell], data)[0]
-    return Prepare(
-        programs=[ProgramRequest(cell=cell)],
-        plan=measure.plan(),
-        data=used,
-        seed=0,
-        threads=len(usable_cpus()),
-        cpus=usable_cpus(),
-        clock="monotonic_raw",
-        prove=False,
+def worker_spec_of(cell: Cell, data: str = "auto") -> WorkerSpec:
+    """Return what a worker of one cell is started with, on all usable CPUs."""
+    cpus = usable_cpus()
+    return WorkerSpec(
+        cells=[cell],
+        variant=Variant(name=cell.variant),
+        prepare=Prepare(backend=cell.backend, device=cell.device, clock="monotonic_raw", cpus=cpus),
+        join=Join(devices=0, threads=len(cpus)),
+        data=ensure_data([cell], data)[0],
     )
 
 
 class Held:
-    """A real member, warm and stopped; it runs while it is asked for a block."""
+    """A real worker, warm and stopped; it runs while it is asked for a block.
+
+    Attributes:
+        pid: of the worker, behind its supervisor.
+    """
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
-        request = MemberRequest(cell.backend, Variant(name=cell.variant), worker_request(cell))
-        process = LocalProcess(request)
-        group = Group(key="bench", cells=[cell.key], baseline=cell.key)
-        self.member = Member(MemberPlan("bench", [cell]), request, process, [group], 0, StopFlag())
-        self.pid: int = process._process.pid
+        spec, group = worker_spec_of(cell), Group(key="bench", cells=[cell.key], baseline=cell.key)
+        before = {*psutil.Process().children()}
+        asked = Ranks(spec, StopFlag())
+        (supervisor,) = {*psutil.Process().children()} - before
+        self.worker = Worker(MemberPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
         try:
-            self.member.prepare()
-            self.member.build(cell.key, "bench")
-            self.member.warm_up(cell.key, "bench")
+            self.worker.prepare()
+            self.pid: int = supervisor.children()[0].pid
+            self.worker.build(cell.key, "bench")
+            self.worker.warm_up(cell.key, "bench")
         except BaseException:
-            self.member.kill()
+            self.worker.end()
             raise
 
-    def block(self, seconds: float) -> Done:
+    def block(self, seconds: float) -> tuple[Blocks, Steps]:
         """Continue, run one block, stop."""
-        done = self.member.block(self.cell.key, 0, seconds)
-        assert done is not None, self.member.launches
-        return done
+        ran = self.worker.block(self.cell.key, 0, seconds)
+        assert ran is not None, self.worker.launches
+        return ran
 
 
 @contextmanager
 def held(cells: Sequence[Cell]) -> Iterator[list[Held]]:
-    """Start a member for each cell, one after the other; all end with the body."""
+    """Start a worker for each cell, one after the other; all end with the body."""
     started: list[Held] = []
     try:
         for cell in cells:
             started.append(Held(cell))
         yield started
     finally:
-        for member in started:
-            member.member.kill()
+        for held_worker in started:
+            held_worker.worker.end()
 
 
-def timed(done: Done) -> list[int]:
+def timed(ran: tuple[Blocks, Steps]) -> list[int]:
     """Return the timed steps of a block, nanoseconds."""
-    return done.step_ns[done.part.blocks.lead_in[0] :].tolist()
+    blocks, step_ns = ran
+    return step_ns[blocks.lead_in[0] :].tolist()
 
 
 def median_ratio(logs: Sequence[float]) -> Interval:

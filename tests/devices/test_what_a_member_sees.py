@@ -8,13 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 from profile_builder import cell
+from real_worker import spec_of
 
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
 from kit.profile.cell import Variant
-from kit.runner.processes import container
-from kit.runner.processes.process import MemberRequest
-from kit.worker.messages import Prepare, ProgramRequest
+from kit.runner import target
 
 # As a framework does, whatever device it was asked for.
 OPENS_ALL = """
@@ -24,22 +23,17 @@ seen = [nvml.pci_bus_ids(count) for count in (2, 1)]
 print(json.dumps([next(filter(None, seen), []), os.environ.get("JAX_PLATFORMS")]))
 """
 START = """
-import sys
+import subprocess, sys
 from profile_builder import cell
-from kit.profile.cell import Variant
-from kit.profile.launch import StepPlan
-from kit.runner.processes.local import LocalProcess
-from kit.runner.processes.process import MemberRequest
-from kit.worker.messages import Prepare, ProgramRequest
-plan = StepPlan(cycles=1, block_s=1, lead_in_s=0, warmup_s=0, warmup_steps=1, energy_s=0)
-of_device, python = cell(device=sys.argv[1], devices=int(sys.argv[2])), sys.argv[3]
-prepare = Prepare(programs=[ProgramRequest(cell=of_device)], plan=plan, data={}, seed=0, threads=1, cpus=[0],
-                  clock="monotonic_raw", prove=False)
-process = LocalProcess(MemberRequest("torch", Variant(name="v", python=python), prepare))
-process.wait(30)
-sys.stdout.write((process.receive(10) or b"").decode())
-sys.stderr.write(process.stderr_tail())
-process.kill()
+from real_worker import spec_of
+from kit.runner.target import command_of
+spec = spec_of(cell(device=sys.argv[1], devices=int(sys.argv[2])))
+spec = spec._replace(variant=type(spec.variant)(name="v", python=sys.argv[3]))
+command = command_of(spec, 0)
+pipe = subprocess.PIPE
+with subprocess.Popen(command.words, env=command.environment, stdin=pipe, stdout=pipe, text=True) as worker:
+    sys.stdout.write(worker.stdout.readline())
+    worker.stdin.close()
 """
 TESTS = Path(__file__).parents[1]
 FIRST, SECOND = "0000:65:00.0", "0000:66:00.0"
@@ -52,7 +46,9 @@ def seen_by_a_member(in_nvml_process, tmp_path):
     program.write_text(OPENS_ALL)
 
     def look(device, devices=1, **environment):
-        python.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n")
+        # The interpreter of the worker, and of the supervisor before it.
+        line = f'[ "$2" = kit.worker ] && exec {sys.executable} {program}\nexec {sys.executable} "$@"'
+        python.write_text(f"#!/bin/sh\n{line}\n")
         python.chmod(0o755)
         code = f"import sys; sys.argv = ['', {device!r}, {devices}, {str(python)!r}]\n{START}"
         paths = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(TESTS)])
@@ -96,18 +92,16 @@ def test_a_rank_is_shown_its_own_board_and_refused_where_there_is_none():
         gpu.shown_to_rank(1, {"CUDA_VISIBLE_DEVICES": "0"})
 
 
-def test_a_member_in_a_container_is_given_the_same(monkeypatch):
-    monkeypatch.setattr(
-        container, "need_image", lambda client, digest: SimpleNamespace(python=lambda backend: "python")
-    )
-    asked = Prepare(
-        programs=[ProgramRequest(cell=cell(device="cpu"))],
-        plan={}, data={}, seed=0, threads=1, cpus=[0], clock="auto", prove=False,
-    )  # fmt: skip
-    variant = Variant(name="v", image="x", image_digest="sha256:1")
-    options = container._options(None, MemberRequest("torch", variant, asked))
+def test_a_worker_in_a_container_is_given_the_same(monkeypatch):
+    image = SimpleNamespace(python=lambda backend: "python")
+    monkeypatch.setattr(target, "local_engine", lambda: None)
+    monkeypatch.setattr(target, "need_image", lambda client, digest: image)
+    monkeypatch.setattr(target, "for_kind", lambda client, options: options)
+    monkeypatch.setattr(target, "with_devices", lambda client, device, options: options)
+    spec = spec_of(cell(device="cpu"))._replace(variant=Variant(name="v", image="x", image_digest="sha256:1"))
+    options = json.loads(target.command_of(spec, 0).words[-1])
     hidden = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    assert hidden.items() <= options.environment.items()
+    assert hidden.items() <= next(field.items() for field in options if isinstance(field, dict) and field)
 
 
 def test_what_one_process_may_hold_is_looked_for_on_the_boards_that_are_used(in_nvml_process):

@@ -54,7 +54,8 @@ class Workplace:
 
     def __init__(self, folder, counts=None):
         self.folder, self.counts = folder, counts or folder / "counts"
-        self.counts.mkdir(exist_ok=True)
+        self.temporary = self.counts / "tmp"
+        self.temporary.mkdir(parents=True, exist_ok=True)
         self.path = folder / "run.json"
         self.suite = folder / "small.toml"
         self.suite.write_text(SUITE)
@@ -68,13 +69,14 @@ class Workplace:
     def _start(self, arguments, faults, environment):
         under = environment.pop("under", [])
         planted = {"FAULTS": json.dumps(faults)} if faults else {}
+        here = {"PYTHONPATH": PYTHONPATH, "FAULTS_FOLDER": str(self.counts), "TMPDIR": str(self.temporary)}
         process = subprocess.Popen(
             [*under, sys.executable, "-m", "kit", "run", *arguments, "--out", str(self.path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": PYTHONPATH, "FAULTS_FOLDER": str(self.counts), **planted, **environment},
+            env=os.environ | here | planted | environment,
             # As a shell starts a job, and not as a part of the tests.
             start_new_session=True,
         )
@@ -114,16 +116,17 @@ class Workplace:
         left = {entry.name for entry in self.folder.iterdir() if entry.name.startswith((".kit-", self.path.name))}
         assert left == {self.path.name, profile.sidecar.file}
 
-    def members(self):
-        """Processes of members that are alive, of this run or another: whose environment names this folder."""
-        alive = []
+    def left(self):
+        """What is left of workers: supervisors and workers whose environment names this folder, temporary folders."""
+        left = [path.name for path in self.temporary.glob("steadykit-*")]
         for process in psutil.process_iter():
             try:
-                if "kit.worker" in process.cmdline() and process.environ().get("FAULTS_FOLDER") == str(self.counts):
-                    alive.append(process)
+                is_worker = any(word.startswith("kit.worker") for word in process.cmdline())
+                if is_worker and process.environ().get("FAULTS_FOLDER") == str(self.counts):
+                    left.append(process)
             except psutil.Error:
                 continue
-        return alive
+        return left
 
 
 def unfinished(place):

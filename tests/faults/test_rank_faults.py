@@ -1,4 +1,4 @@
-"""A member of two ranks: they end together, and the launch says which of them failed."""
+"""A worker of two ranks: they end together, and the launch says which of them failed."""
 
 import os
 
@@ -17,7 +17,7 @@ def failure_of_training(place, answer):
     launches = place.launches()
     assert [name for name, launch in launches.items() if launch.failure is not None] == [("train", 0)]
     assert {name for name in launches if name[0] == "infer"} >= {("infer", 0), ("infer", 1)}
-    assert place.members() == []
+    assert place.left() == []
     return launches["train", 0].failure
 
 

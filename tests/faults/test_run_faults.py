@@ -10,7 +10,7 @@ from fault_runs import Workplace, unfinished
 
 from kit.profile.store import read_profile
 
-# The run is met in the second round, by the member that trains, in the midst of a block.
+# The run is met in the second round, by the worker that trains, in the midst of a block.
 IN_ROUND_TWO = {"cell": "/train/", "at": "block", "nth": 1, "start": 1}
 
 
@@ -23,11 +23,11 @@ def first_round(place):
 def test_a_run_that_is_killed(place):
     answer = place.run(faults=[IN_ROUND_TWO | {"do": "signal_runner", "signal": "SIGKILL"}])
     assert answer.code == -9
-    # One member is at work, the other is stopped: the kernel ends both.
+    # One worker is at work, the other is stopped: their supervisors end both.
     end = time.monotonic() + 10
-    while place.members() and time.monotonic() < end:
+    while place.left() and time.monotonic() < end:
         time.sleep(0.05)
-    assert place.members() == []
+    assert place.left() == []
     kept = first_round(place)
     resumed = place.go_on()
     assert resumed.code == 0, resumed.stderr
@@ -43,7 +43,7 @@ def test_a_run_that_is_interrupted(place, signal):
     # Of the whole rounds there is a table.
     assert f"kit compare {place.path} --" in answer.stderr
     assert answer.stdout == f"{place.path}\n"
-    assert place.members() == []
+    assert place.left() == []
     kept = first_round(place)
     assert read_profile(place.path).interrupted
     assert len(place.launches()) == 2
@@ -82,7 +82,7 @@ def test_a_disk_that_is_full(small_disk, tmp_path_factory):
     assert f"kit run --resume --out {place.path}" in line
     kept = place.kept()
     assert len(kept) >= 2
-    assert place.members() == []
+    assert place.left() == []
     (small_disk / "ballast").unlink()
     resumed = place.go_on()
     assert resumed.code == 0, resumed.stderr

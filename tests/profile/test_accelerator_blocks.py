@@ -1,57 +1,53 @@
 """An accelerator's blocks, from a worker's answer to the step that is judged."""
 
-import msgspec
 import numpy as np
 import profile_builder as b
+from real_worker import GROUP, launch_of, spec_of, worker_of
 
 from kit.compare.blocks import block_times_ns
-from kit.profile.launch import LaunchPart
-from kit.profile.schema import Group
 from kit.profile.store import timed_steps
-from kit.runner.interrupt import StopFlag
-from kit.runner.member import Member
-from kit.suites.plan import MemberPlan
-from kit.worker.measured_program import Ran
-from kit.worker.messages import Done
-from kit.worker.pipelined import Pipelined
+from kit.runner.finished_launch import finished_launches
+from kit.worker.messages import Done, Join, Measure, Measured
 
 WAITED_NS, PIPELINED_NS = 300_000, 100_000
 
 
-def answered(cycle):
-    step_ns = np.array([10**6, 10**6, *[WAITED_NS] * 3], np.int64)
-    pipelined = Pipelined(per_wait=20, steps=40, duration_ns=40 * PIPELINED_NS, output=None)
-    block = Ran(2, step_ns, pipelined).as_block(cycle, 1, 10**9, {"process.cpu_ns": 45_000})
-    return Done(part=LaunchPart(blocks=block), steps=step_ns.tobytes())
-
-
 class Answering:
-    """A process that answers with these."""
+    """A worker whose steps take WAITED_NS where they are waited for by themselves, else PIPELINED_NS."""
 
-    def __init__(self, answers):
-        self.answers = iter(answers)
-
-    def receive(self, wait_s):
-        return msgspec.json.encode(next(self.answers)) + b"\n"
-
-    def pause(self):
-        return True
-
-    def send(self, line):
+    def __init__(self, spec, stop):
         pass
 
-    resume = kill = pause
+    def ask(self, request, limit_s):
+        if not isinstance(request, Measure):
+            return Done(counters=["process.cpu_ns"] if isinstance(request, Join) else [])
+        waits_ns = [
+            wait_ns
+            for waits, per_wait in request.segments
+            for wait_ns in [WAITED_NS if per_wait == 1 else per_wait * PIPELINED_NS + WAITED_NS - PIPELINED_NS] * waits
+        ]
+        waits = np.array(waits_ns, np.int64)
+        return Measured(begin_ns=1, span_ns=int(waits.sum()), waits=waits.tobytes(), counters=[45_000])
+
+    def stop(self):
+        pass
+
+    end = stop
 
 
 def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_waited_for():
     cell = b.cell(device="gpu")
-    group = Group(key="g", cells=[cell.key], baseline=cell.key)
-    member = Member(MemberPlan("p", [cell]), None, Answering(map(answered, range(8))), [group], 0, StopFlag())
-    for cycle in range(8):
-        member.add(cell.key, "g", member.block(cell.key, cycle, 0.25))
-    (finished,) = member.finished_launches(None, {})
-    launch = finished.launch
-    assert (set(block_times_ns(launch)), set(block_times_ns(launch, "latency"))) == ({PIPELINED_NS}, {WAITED_NS})
-    assert launch.blocks.all_steps() == [45] * 8
-    assert timed_steps(launch, finished.steps).tolist() == [WAITED_NS] * 24
+    with worker_of(spec_of(cell), Answering) as worker:
+        worker.build(cell.key, GROUP)
+        worker.warm_up(cell.key, GROUP)
+        for cycle in range(8):
+            worker.add(cell.key, GROUP, *worker.block(cell.key, cycle, 0.25))
+        (finished,) = finished_launches(worker, None, {})
+        launch = launch_of(worker, cell)
+    (per_wait,) = set(launch.blocks.per_wait)
+    # A wait costs less than a hundredth of its steps.
+    assert 1.01 * per_wait * PIPELINED_NS >= 100 * (WAITED_NS - PIPELINED_NS)
+    assert max(block_times_ns(launch)) <= 1.01 * PIPELINED_NS
+    assert set(block_times_ns(launch, "latency")) == {WAITED_NS}
+    assert set(timed_steps(launch, finished.steps).tolist()) == {WAITED_NS}
     assert launch.p95_ns == WAITED_NS

@@ -10,7 +10,7 @@ PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "energy_rounds", "
 
 
 class Conducted:
-    """A run in a folder, conducted with scripted members; it can be gone on with."""
+    """A run in a folder, conducted with scripted workers; it can be gone on with."""
 
     def __init__(self, path, plan):
         self.path, self.plan = path, plan

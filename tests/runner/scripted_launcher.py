@@ -1,7 +1,7 @@
-"""Processes below our conducting code that answer at once: step times, memory and deaths are planted.
+"""Workers below our conducting code that answer at once: step times, memory and deaths are planted.
 
-It keeps a clock of its own, on which the machine drifts, and refuses what no process could do: to work while stopped,
-or while another member is awake.
+It keeps a clock of its own, on which the machine drifts, and refuses what no worker could do: to work after its end, or
+while another worker is awake.
 """
 
 from __future__ import annotations
@@ -14,43 +14,44 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-from profile_builder import certificate, profile, run_plan
+from profile_builder import MS, S, certificate, profile, run_plan
 
-from kit.profile.launch import Blocks, Compilations, DataUsed, Failure, LaunchPart, Phase, Threads
+from kit.profile.launch import Compilations, DataUsed, LaunchPart, Threads
 from kit.profile.reason import Reason, reason
-from kit.runner.processes.process import MemberRequest
+from kit.runner.ranks import WorkerFailed
+from kit.runner.target import WorkerSpec
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
-from kit.worker.messages import Command, Do, Done, Entered, Failed
+from kit.worker import messages
+from kit.worker.messages import Done, Measured
 
-S = 1_000_000_000
-FIT_BLOCKS = 3
-MS = 1_000_000
 NO_DEVICE_MEMORY = reason("out_of_device_memory", type="OutOfMemoryError", message="CUDA out of memory")
 DIED = reason("signal", signal="SIGKILL")
+COUNTERS = ["process.cpu_ns", "machine.busy_ns", "machine.steal_ns"]
+# What others may wait for; the rest are parts of a worker's way to them.
+TURNS = ("prepare", "build", "warm_up", "block", "long_block", "conclude", "finish")
 
 
 @dataclass
 class Death:
-    """A member dies in one of its calls."""
+    """A worker dies of one of its requests."""
 
     backend: str
-    call: str  # "prepare", "build", "warm_up", "block", "conclude", "finish"
+    request: str  # as `ScriptedWorker.name_of` has it, or "stop"
     start: int = 0  # of this process, counted from 0
-    nth: int = 0  # such call after its start
-    program: int | None = 0
+    nth: int = 0  # such request after its start
     why: Reason = DIED
     alone: bool = False  # the program fails, its process lives
-    is_silent: bool = False  # the process says nothing of the phase that it dies in
 
 
 @dataclass
 class ScriptedLauncher:
-    """Members by backend; see the module."""
+    """Workers by backend; see the module."""
 
     step_ms: dict[str, float] = field(default_factory=dict)  # by backend or variant; else 2 ms
+    wait_ms: float = 0.1  # for an accelerator, after its steps
     luck: float = 0.0  # SD of the log of a process's level
-    noise: float = 0.01  # SD of the log of a block
+    noise: float = 0.01  # SD of the log of a request's steps
     drift: float = 0.3  # of the machine, over seconds
     others: Callable[[float], float] = lambda at_s: 0.0  # CPUs that other programs use at a second of this clock
     resident_b: int = 300 << 20
@@ -60,30 +61,31 @@ class ScriptedLauncher:
     idles: list[tuple[int, int]] = field(default_factory=list)
     compile_s: float = 0.0
     compiled: list[tuple[int, int]] = field(default_factory=list)
+    epoch_updates: int = 1201  # of a fit
     deaths: list[Death] = field(default_factory=list)
     seed: int = 0
-    calls: list[tuple[str, str]] = field(default_factory=list)  # what, cell key or backend
-    requests: list[MemberRequest] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)  # one of TURNS, cell key or backend
+    specs: list[WorkerSpec] = field(default_factory=list)
 
     def __post_init__(self):
         self.now_ns = S
-        self.awake: ScriptedProcess | None = None
-        self.alive: list[ScriptedProcess] = []
+        self.awake: ScriptedWorker | None = None
+        self.alive: list[ScriptedWorker] = []
         self.most_alive = 0
         self.starts = Counter()
         self.draw = random.Random(self.seed)
 
-    def start(self, request):
+    def start(self, spec, stop):
         assert self.awake is None
-        self.requests.append(request)
-        member = ScriptedProcess(self, request)
-        self.alive.append(member)
+        self.specs.append(spec)
+        worker = ScriptedWorker(self, spec, stop)
+        self.alive.append(worker)
         self.most_alive = max(self.most_alive, len(self.alive))
-        self.awake = member
-        return member
+        self.awake = worker
+        return worker
 
     def stay_idle(self, sampling, seconds, stop):
-        """The machine without members, on this clock."""
+        """The machine without workers, on this clock."""
         assert not self.alive
         begin_ns = self.now_ns
         self.now_ns += int(seconds * S)
@@ -96,152 +98,139 @@ class ScriptedLauncher:
         return math.exp(self.drift * (math.sin(at_s / 5) + 0.5 * math.sin(at_s / 0.8)))
 
 
-PHASE_OF = {"prepare": "import", "warm_up": "warmup", "block": "steady", "conclude": "parity"}
+class ScriptedWorker:
+    """See `kit.runner.ranks.Asked`."""
 
-
-class ScriptedProcess:
-    """See `kit.runner.processes.process.Process`."""
-
-    def __init__(self, launcher, request):
-        self.launcher, self.request = launcher, request
-        self.programs = request.prepare.programs
-        self.keys = [program.cell.key for program in self.programs]
-        name = (request.backend, request.variant.name)
+    def __init__(self, launcher, spec, stop):
+        self.launcher, self.spec, self.interrupt = launcher, spec, stop
+        self.backend, self.cells = spec.prepare.backend, list(spec.cells)
+        name = (self.backend, spec.variant.name)
         self.number = launcher.starts[name]
         launcher.starts[name] += 1
         self.counts = Counter()
-        self.fit_blocks = 0
+        self.stepped = set()  # programs that have made their first step
+        self.last = self.long_block = None
         self.level = math.exp(launcher.draw.gauss(0, launcher.luck))
-        self.answers, self.why = b"", None
 
-    def send(self, line):
-        command = msgspec.json.decode(line, type=Command)
-        verb = command.verb if isinstance(command, Do) else type(command).__name__.lower()
-        place = command.program if isinstance(command, Do) else None
-        assert self.launcher.awake is self, f"{verb} of a member that is stopped"
-        self.launcher.calls.append((verb, self.request.backend if place is None else self.keys[place]))
-        nth = self.counts[verb]
-        self.counts[verb] += 1
-        planned = (self.request.backend, verb, self.number, nth)
-        for death in self.launcher.deaths:
-            if (death.backend, death.call, death.start, death.nth) == planned:
-                self.die(death, PHASE_OF.get(verb, verb))
-                return
-        self.say(getattr(self, verb)(command))
+    def ask(self, request, limit_s):
+        name, launcher = self.name_of(request), self.launcher
+        assert self in launcher.alive, f"{name} of a worker that has ended"
+        assert launcher.awake in (None, self), f"{name} while another worker is awake"
+        launcher.awake = self
+        self.interrupt.check()
+        # Of a fit's reference, too, which is a program of its own.
+        program = getattr(request, "program", None)
+        cell = None if program is None else self.cells[program % len(self.cells)]
+        call = name, self.backend if cell is None else cell.key
+        if name in TURNS and call != self.last:
+            launcher.calls.append(call)
+        self.last = None if name == "block" else call  # parts of a warm-up are one call
+        self.meet(name)
+        if isinstance(request, messages.Measure):
+            return self.measure(request, name, cell)
+        return getattr(self, name)(request)
 
-    def die(self, death, phase):
-        if death.alone:
-            self.say(Failed(program=death.program, failure=Failure(phase=phase, reason=death.why)))
-        else:
-            if not death.is_silent:
-                self.say(Entered(phase=phase, program=death.program))
-            self.why = death.why
-
-    def say(self, answer):
-        self.answers += msgspec.json.encode(answer) + b"\n"
-
-    def receive(self, wait_s):
-        answers, self.answers = self.answers, b""
-        assert answers or self.why, "a member is asked, and nothing was said to it"
-        return answers
-
-    def how_it_ended(self):
-        return self.why
-
-    def stderr_tail(self):
-        return "last words"
-
-    def wait(self, limit_s):
-        pass
-
-    def _phase(self, name, seconds):
-        begin_ns, duration_ns = self.launcher.now_ns, int(seconds * S)
-        self.launcher.now_ns += duration_ns
-        return Phase(name=name, begin_ns=begin_ns, duration_ns=duration_ns)
-
-    def prepare(self, asked):
-        threads = Threads(requested=asked.threads, reported=asked.threads, reason=None, cpus=asked.cpus)
-        part = LaunchPart(python="3.11.0", phases=[self._phase("import", 1.0)], threads=threads)
-        part.device_memory_fraction = asked.memory_share
-        return Done(part=part)
-
-    def build(self, do):
-        if self.request.prepare.memory_share < self.launcher.device_share.get(self.request.backend, 0):
-            return Failed(program=do.program, failure=Failure(phase="first_step", reason=NO_DEVICE_MEMORY))
-        data = DataUsed(name="mnist", sha256="d" * 64, pool_batches=16)
-        begin_ns = self.launcher.now_ns
-        phases = [self._phase("build", 0.01), self._phase("first_step", self.launcher.compile_s)]
-        self.launcher.compiled.append((begin_ns, self.launcher.now_ns))
-        part = LaunchPart(backend_version="1.0", phases=phases, data=data)
-        return Done(part=part, steps=packed([50 * MS]), resident_b=self.launcher.resident_b)
-
-    def warm_up(self, do):
-        part = LaunchPart(phases=[self._phase("warmup", 1.0)], warmup_steps=10)
-        return Done(part=part, steps=packed([3 * MS] * 10))
-
-    def block(self, do):
-        planned = self.launcher.step_ms
-        base_ms = planned.get(self.request.variant.name, planned.get(self.request.backend, 2.0))
-        luck = self.level * math.exp(self.launcher.draw.gauss(0, self.launcher.noise))
-        step_ns = round(base_ms * MS * luck * self.launcher.machine())
-        begin_ns, span_ns = self.launcher.now_ns, int(do.seconds * S)
-        self.launcher.now_ns += span_ns
-        if do.by_time:
-            self.launcher.long_blocks.append((begin_ns, self.launcher.now_ns))
-        is_fit = self.programs[do.program].cell.task == "fit"
-        self.fit_blocks += is_fit
-        # The first is the lead-in, which nothing may count.
-        steps_ns = [step_ns] * 4 if is_fit else [10 * step_ns, *[step_ns] * 4]
-        lead_in = 0 if is_fit or do.by_time else 1
-        blocks = Blocks(
-            cycle=[do.cycle],
-            begin_ns=[begin_ns],
-            span_ns=[span_ns],
-            lead_in=[lead_in],
-            steps=[len(steps_ns) - lead_in],
-            duration_ns=[sum(steps_ns[lead_in:])],
-            median_ns=[step_ns],
-            counters={
-                "process.cpu_ns": [7],
-                "machine.busy_ns": [7 + round(span_ns * self.launcher.others(begin_ns / S))],
-                "machine.steal_ns": [0],
-            },
-        )
-        left = FIT_BLOCKS - self.fit_blocks if is_fit else None
-        return Done(part=LaunchPart(blocks=blocks), steps=packed(steps_ns), left=left)
-
-    def conclude(self, do):
-        phases = [self._phase("parity", 0.0)] if self.request.prepare.prove else []
-        return Done(part=LaunchPart(recompiles=Compilations(count=0), phases=phases))
-
-    def finish(self, _):
-        device_ids = list(self.launcher.device_ids)
-        return Done(part=LaunchPart(peak_memory_b=1, certificate=certificate(), device_ids=device_ids))
-
-    def pause(self):
+    def stop(self):
         assert self.launcher.awake is self
-        self.launcher.awake = None
-        return True
+        self.meet("stop")
+        self.launcher.awake = self.last = self.long_block = None
 
-    def resume(self):
-        assert self.launcher.awake is None, "another member is awake"
-        assert self in self.launcher.alive
-        self.launcher.awake = self
-
-    def kill(self):
+    def end(self):
         if self in self.launcher.alive:
             self.launcher.alive.remove(self)
         if self.launcher.awake is self:
             self.launcher.awake = None
 
+    def name_of(self, request):
+        """What is asked for, in a word."""
+        if not isinstance(request, messages.Measure):
+            return type(request).__name__.lower()
+        if request.program not in self.stepped:
+            return "first_step"
+        return "long_block" if request.is_summed else "block" if request.is_block else "warm_up"
+
+    def meet(self, name):
+        """Die where that is planned."""
+        nth = self.counts[name]
+        self.counts[name] += 1
+        for death in self.launcher.deaths:
+            if (death.backend, death.request, death.start, death.nth) == (self.backend, name, self.number, nth):
+                raise WorkerFailed(death.why, "last words", goes_on=death.alone)
+
+    def passes(self, seconds, **part):
+        """What takes so long, with its part of the launch."""
+        begin_ns, span_ns = self.launcher.now_ns, int(seconds * S)
+        self.launcher.now_ns += span_ns
+        return Done(begin_ns=begin_ns, span_ns=span_ns, part=LaunchPart(**part))
+
+    def prepare(self, _):
+        return self.passes(1.0, python="3.11.0")
+
+    def join(self, asked):
+        threads = Threads(
+            requested=asked.threads, reported=asked.threads, reason=None, cpus=list(self.spec.prepare.cpus)
+        )
+        part = LaunchPart(threads=threads, device_memory_fraction=asked.memory_fraction)
+        return Done(part=part, counters=COUNTERS)
+
+    def load(self, _):
+        done = self.passes(0.0, data=DataUsed(name="mnist", sha256="d" * 64, pool_batches=16))
+        return msgspec.structs.replace(done, epoch_updates=self.launcher.epoch_updates)
+
+    def build(self, _):
+        if self.spec.join.memory_fraction < self.launcher.device_share.get(self.backend, 0):
+            raise WorkerFailed(NO_DEVICE_MEMORY, goes_on=True)
+        self.launcher.compiled.append((self.launcher.now_ns, self.launcher.now_ns))
+        return self.passes(0.01, backend_version="1.0")
+
+    def trace(self, _):
+        return Done()
+
+    compile = release = trace
+
+    def measure(self, request, name, cell):
+        launcher, begin_ns = self.launcher, self.launcher.now_ns
+        planned, variant = launcher.step_ms, self.spec.variant.name
+        luck = self.level * math.exp(launcher.draw.gauss(0, launcher.noise))
+        step_ns = round(planned.get(variant, planned.get(self.backend, 2.0)) * MS * luck * launcher.machine())
+        wait_ns = 0 if cell.device == "cpu" else round(launcher.wait_ms * MS)
+        waits_ns = [np.full(waits, per_wait * step_ns + wait_ns, np.int64) for waits, per_wait in request.segments]
+        if name == "first_step":
+            waits_ns = [np.array([50 * MS])]
+            launcher.now_ns += int(launcher.compile_s * S)
+        elif name == "block" and len(waits_ns) > 1:
+            waits_ns[0][0] *= 10  # of the lead-in, which nothing may count
+        launcher.now_ns += int(sum(waits.sum() for waits in waits_ns))
+        self.stepped.add(request.program)
+        if name == "first_step":
+            launcher.compiled[-1] = (launcher.compiled[-1][0], launcher.now_ns)
+        if name == "long_block":
+            if self.long_block is None:
+                launcher.long_blocks.append((begin_ns, begin_ns))
+            self.long_block = launcher.long_blocks[-1] = (launcher.long_blocks[-1][0], launcher.now_ns)
+        span_ns = launcher.now_ns - begin_ns
+        return Measured(
+            begin_ns=begin_ns,
+            span_ns=span_ns,
+            waits=np.concatenate([[waits.sum()] if request.is_summed else waits for waits in waits_ns]).tobytes(),
+            counters=[7, 7 + round(span_ns * launcher.others(begin_ns / S)), 0],
+            resident_b=launcher.resident_b if name == "first_step" else None,
+        )
+
+    def conclude(self, asked):
+        done = self.passes(0.0, recompiles=Compilations(count=0))
+        return done if asked.proves else msgspec.structs.replace(done, span_ns=None)
+
+    def score(self, asked):
+        return self.passes(0.0, fit=msgspec.structs.replace(asked.fit, test_ns=1))
+
+    def finish(self, _):
+        return self.passes(0.0, peak_memory_b=1, certificate=certificate(), device_ids=list(self.launcher.device_ids))
+
 
 def launches_of(profile, backend, task="train"):
     (result,) = [cell for cell in profile.cells if (cell.cell.backend, cell.cell.task) == (backend, task)]
     return result.launches
-
-
-def packed(step_ns):
-    return np.array(step_ns, np.int64).tobytes()
 
 
 class Watching:
@@ -250,19 +239,19 @@ class Watching:
     def __init__(self, at_block=lambda count: None):
         self.rounds, self.cycles, self.repeats, self.blocks, self.at_block = [], [], [], 0, at_block
 
-    def round_begins(self, number, bundles):
+    def round_begins(self, number, shared):
         pass
 
     def begins_anew(self, lost_ns):
         pass
 
-    def starting(self, process):
+    def starting(self, worker):
         pass
 
     def building(self, cell):
         pass
 
-    def block_done(self, cell, done):
+    def block_done(self, cell, blocks, left):
         self.blocks += 1
         self.at_block(self.blocks)
 

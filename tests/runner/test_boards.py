@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
-from scripted_launcher import S, ScriptedLauncher
+from profile_builder import S
+from scripted_launcher import ScriptedLauncher
 
 from kit.devices.catalog import DEVICES
 from kit.profile.identity import Accelerator
@@ -133,7 +134,7 @@ def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
         ([[state(mig=True)]], [], "gpu_in_slices"),
     ],
 )
-def test_joules_of_a_board_that_was_not_the_members_alone_are_null(launch_on, looks, marks, why):
+def test_joules_of_a_board_that_was_not_the_workers_alone_are_null(launch_on, looks, marks, why):
     launch = launch_on(*looks)
     assert codes(launch) == marks
     (energy,) = steady(launch)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from scripted_launcher import Death, S, ScriptedLauncher
+from profile_builder import S
+from scripted_launcher import Death, ScriptedLauncher
 
 from kit.compare.blocks import block_times_ns
 from kit.compare.clean_cycles import count_cycles
@@ -34,8 +35,10 @@ def test_the_profile_on_disk_is_the_one_returned_with_every_step(conducted):
     assert read_profile(run.path) == profile
     steps = read_steps(run.path, profile)
     assert len(steps) == 9
-    # First step, ten of the warm-up, four blocks of a lead-in and four steps.
-    assert {len(times) for times in steps.values()} == {1 + 10 + 4 * 5}
+    for launch in [launch for result in profile.cells for launch in result.launches]:
+        timed = sum(launch.blocks.lead_in) + sum(launch.blocks.steps)
+        (name,) = [name for name in steps if name.startswith(f"r{launch.round} {launch.cell_key} ")]
+        assert len(steps[name]) == 1 + launch.warmup_steps + timed
     assert not folder_of(run.path).exists()
     assert run.watching.rounds == [(0, 3), (1, 3), (2, 3)]
 
@@ -62,9 +65,9 @@ def test_a_group_that_is_precise_gets_no_more_rounds(conducted):
     run = conducted(precision_pct=1.0, rounds=8, tasks=["train", "infer"], backends=["torch", "jax"], cycles=2)
 
     class Uneven(ScriptedLauncher):
-        def start(self, request):
-            self.luck = 0.02 if request.prepare.programs[0].cell.task == "train" else 0.0001
-            return super().start(request)
+        def start(self, spec, stop):
+            self.luck = 0.02 if spec.cells[0].task == "train" else 0.0001
+            return super().start(spec, stop)
 
     rounds = {key.split("/")[3]: len(kept) for key, kept in rounds_of(run.begin(Uneven(noise=0.001, drift=0))).items()}
     assert rounds["infer"] == 8
@@ -126,7 +129,7 @@ def test_a_round_with_a_torn_launch_is_measured_again_as_a_whole(conducted, lost
     profile = run.go_on()
     assert set(map(tuple, rounds_of(profile).values())) == {(0, 1, 2, 3)}
     anew = {name[1] for name, launch in launches_by_name(profile).items() if before.get(name) != launch}
-    # All members of the torn round anew, as they are paired; no other that was whole.
+    # All workers of the torn round anew, as they are paired; no other that was whole.
     assert anew == {1, 3}
     assert len(read_steps(run.path, profile)) == 12
 
@@ -177,7 +180,7 @@ def clean_of(profile):
 
 
 def beside(*busy, **fields):
-    """Members beside a neighbour that uses a CPU from the first to the second number of seconds of each pair."""
+    """Workers beside a neighbour that uses a CPU from the first to the second number of seconds of each pair."""
     return ScriptedLauncher(others=lambda at_s: float(any(low <= at_s < high for low, high in busy)), **fields)
 
 
@@ -214,12 +217,12 @@ def test_at_most_half_as_many_rounds_are_measured_again_or_as_a_budget_allows(co
     class EarlyNeighbour(ScriptedLauncher):
         """Takes a CPU in the first five processes' rounds, but for one clean cycle in each."""
 
-        def start(self, request):
+        def start(self, spec, stop):
             begin_s, number = self.now_ns / S, sum(self.starts.values())
-            self.others = lambda at_s: float(number < 5 and not begin_s + 2.2 <= at_s < begin_s + 2.4)
-            return super().start(request)
+            self.others = lambda at_s: float(number < 5 and not begin_s + 2.2 <= at_s < begin_s + 2.5)
+            return super().start(spec, stop)
 
-    profile = run.begin(EarlyNeighbour(), budget_s=budget_s)
+    profile = run.begin(EarlyNeighbour(drift=0), budget_s=budget_s)
     assert len(clean_of(profile)) == rounds
     assert not profile.interrupted
 

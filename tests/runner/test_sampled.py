@@ -3,7 +3,8 @@
 import numpy as np
 import profile_builder as b
 import pytest
-from scripted_launcher import S, ScriptedLauncher
+from profile_builder import S
+from scripted_launcher import ScriptedLauncher
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
@@ -26,7 +27,7 @@ TEMPERATURE = sensor("cpu.temperature", "temperature", "C")
 @pytest.fixture
 def sampling(monkeypatch):
     """A sampler that stands in for the hardware: power by what runs, a temperature that is the scripted second."""
-    launcher, asked = ScriptedLauncher(compile_s=4.0), []
+    launcher, asked = ScriptedLauncher(compile_s=4.0, drift=0.1), []
 
     class Planted:
         def stop(self):
@@ -62,23 +63,27 @@ def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, samplin
     launcher, asked = sampling
     run = conducted(rounds=2, cycles=3, energy_s=12.0, sensors=[ENERGY, TEMPERATURE])
     profile = run.begin(launcher)
-    # One sampler a round, for all members.
+    # One sampler a round, for all workers.
     assert asked == [[ENERGY, TEMPERATURE]] * 2
     for cell in profile.cells:
         for launch in cell.launches:
             (energy,) = of(launch, "steady")
-            assert (energy.sensor, energy.reason, energy.block_ns) == ("rapl.package-0", None, 12 * S)
+            assert (energy.sensor, energy.reason) == ("rapl.package-0", None)
+            assert 12 * S <= energy.block_ns <= 1.01 * 12 * S
             assert watts(energy) == pytest.approx(STEADY_W, rel=0.01)
-            assert (energy.samples, energy.steps) == (5 * 128, 5)
-            assert (energy.begin_ns, energy.begin_ns + 12 * S) in launcher.long_blocks
+            assert energy.samples == 128 * energy.steps
+            assert energy.steps == pytest.approx(energy.block_ns / launch.blocks.median_ns[-1], rel=0.2), (
+                "the machine drifts"
+            )
+            assert (energy.begin_ns, energy.begin_ns + energy.block_ns) in launcher.long_blocks
             assert (energy.tier, energy.method) == ("device_counter", "counter_between_updates")
-            assert energy.error_fraction == pytest.approx(0.011 / 12, rel=0.01)
+            assert energy.error_fraction == pytest.approx(0.011 * S / energy.block_ns, rel=0.01)
             assert energy.power_max_w == pytest.approx(STEADY_W)
             assert energy.idle_before_w == pytest.approx(IDLE_W, rel=0.02)
             assert energy.idle_after_w == pytest.approx(IDLE_W, rel=0.02)
             (compiled,) = of(launch, "compile")
             assert watts(compiled) == pytest.approx(COMPILE_W, rel=compiled.error_fraction)
-            assert (compiled.samples, compiled.block_ns) == (0, pytest.approx(4 * S, rel=0.01))
+            assert (compiled.samples, compiled.block_ns) == (0, pytest.approx(4 * S, rel=0.02))
             # The long block is none of the cycles'.
             assert launch.blocks.cycle == [0, 1, 2]
             begin_s, end_s = launch.blocks.begin_ns[0] / S, (launch.blocks.begin_ns[-1] + launch.blocks.span_ns[-1]) / S
@@ -86,7 +91,7 @@ def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, samplin
             assert launch.sensors["cpu.temperature"].unit == "C"
 
 
-def test_of_the_last_round_alone_there_is_one_long_block_a_member(conducted, sampling):
+def test_of_the_last_round_alone_there_is_one_long_block_a_worker(conducted, sampling):
     run = conducted(rounds=3, cycles=2, energy_s=12.0, energy_rounds="last", sensors=[ENERGY])
     profile = run.begin(sampling[0])
     for cell in profile.cells:
@@ -147,10 +152,11 @@ def test_a_long_block_that_no_sensor_tells_is_kept_for_a_meter(conducted):
     for launch in (launch for cell in profile.cells for launch in cell.launches):
         (energy,) = launch.energy
         assert (energy.sensor, energy.joules_j, energy.reason.code) == ("none", None, "meter_not_given")
-        assert (energy.block_ns, energy.samples, energy.steps) == (12 * S, 5 * 128, 5)
+        assert 12 * S <= energy.block_ns <= 1.01 * 12 * S
+        assert energy.samples == 128 * energy.steps > 0
         assert energy.begin_ns >= launch.blocks.begin_ns[-1] + launch.blocks.span_ns[-1]
 
 
-def test_where_nothing_is_sampled_no_process_runs_beside_the_members(conducted):
+def test_where_nothing_is_sampled_no_process_runs_beside_the_workers(conducted):
     profile = conducted(rounds=1).begin()
     assert [(launch.sensors, launch.energy) for cell in profile.cells for launch in cell.launches] == [({}, [])] * 3

@@ -1,4 +1,4 @@
-"""Members that cannot be alive together run one after another, and the profile says why."""
+"""Workers that cannot be alive together run one after another, and the profile says why."""
 
 import pytest
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher
@@ -52,7 +52,7 @@ def test_a_lone_cell_needs_no_turns(conducted, monkeypatch):
     assert {launch.turns for launch in all_launches(profile)} == {"blocks"}
 
 
-def test_a_member_that_dies_in_its_whole_turn_leaves_the_others_theirs(conducted):
+def test_a_worker_that_dies_in_its_whole_turn_leaves_the_others_theirs(conducted):
     run = conducted(devices=["tpu"], rounds=1)
     profile = run.begin(ScriptedLauncher(deaths=[Death("torch", "block", nth=1)]))
     failed = {launch.cell_key.split("/")[1]: launch.failure for launch in all_launches(profile)}
@@ -68,8 +68,8 @@ def test_a_network_that_its_share_of_a_board_is_too_small_for_has_all_of_it_alon
     launches = all_launches(profile)
     assert {launch.device_memory_fraction for launch in launches} == {0.9}
     assert "torch" in launches[0].turns_reason.values["cell"]
-    # The second round does not try again: three members more at most, of the first.
-    assert len(launcher.requests) <= 3 + 2 * 3
+    # The second round does not try again: three workers more at most, of the first.
+    assert len(launcher.specs) <= 3 + 2 * 3
 
 
 def test_what_does_not_fit_alone_either_fails_and_the_others_go_on(conducted):

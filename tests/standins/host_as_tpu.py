@@ -1,8 +1,8 @@
-"""A member whose TPUs are JAX' forced host devices, all but the first.
+"""A worker whose TPUs are JAX' forced host devices, all but the first.
 
 They run the real program on a device of their own, asynchronously. KIT_TEST_PLACE is what they say they are.
 
-Usage: ``python host_as_tpu.py --runner PID``, as ``python -m kit.worker``.
+Usage: ``python host_as_tpu.py``, as ``python -m kit.worker``.
 """
 
 import os

@@ -1,28 +1,31 @@
 """Ranks divide the CPUs of a planted machine: whole cores, nodes of memory, and what is next to their boards."""
 
 import json
-from pathlib import Path
 
 import pytest
-from member_process import cell, prepare
-from msgspec.structs import replace
 from planted_files import plant
 
-from kit.worker.rank_cpus import cpus_of, divided
+from kit.worker.messages import Prepare
+from kit.worker.rank_cpus import cpus_of_rank, divided
 
 # Two cores a node, and two CPUs a core: siblings are i and i + 4, as most kernels count them.
 EIGHT_CPUS = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 4},{cpu % 4 + 4}" for cpu in range(8)}
 TWO_NODES = {"node/node0/cpulist": "0-1,4-5", "node/node1/cpulist": "2-3,6-7"}
-OF_BOARDS = f"""
-import json, sys
+OF_BOARDS = """
+import json
 from pathlib import Path
-sys.path.append({str(Path(__file__).parent)!r})
-from member_process import cell, prepare
-from msgspec.structs import replace
-from kit.worker.rank_cpus import cpus_of
-asked = replace(prepare(cell(device="gpu", devices=4)), ranks=4, cpus=list(range(8)))
-print(json.dumps([sorted(cpus_of(asked, rank, Path("/no/topology"))) for rank in range(4)]))
+from kit.worker.messages import Prepare
+from kit.worker.rank_cpus import cpus_of_rank
+asked = [Prepare(backend="torch", device="gpu", clock="auto", cpus=list(range(8)), part=rank, parts=4, devices=4)
+         for rank in range(4)]
+print(json.dumps([sorted(cpus_of_rank(rank, Path("/no/topology"))) for rank in asked]))
 """
+
+
+def divided_over(parts, cpus, root):
+    """The CPUs of each rank of a host."""
+    fields = {"backend": "torch", "device": "cpu", "clock": "auto", "cpus": list(cpus), "devices": parts}
+    return [cpus_of_rank(Prepare(**fields, part=rank, parts=parts), root) for rank in range(parts)]
 
 
 @pytest.mark.parametrize(
@@ -38,14 +41,11 @@ print(json.dumps([sorted(cpus_of(asked, rank, Path("/no/topology"))) for rank in
 )
 def test_no_two_ranks_share_a_core_or_a_node_that_can_be_divided(tmp_path, cpus, expected):
     root = plant(tmp_path, EIGHT_CPUS | TWO_NODES) / "cpu"
-    ranks = len(expected)
-    asked = replace(prepare(cell(devices=ranks)), ranks=ranks, cpus=list(cpus))
-    assert [cpus_of(asked, rank, root) for rank in range(ranks)] == expected
+    assert divided_over(len(expected), cpus, root) == expected
 
 
 def test_cpus_whose_cores_the_kernel_does_not_tell_are_divided_in_their_order(tmp_path):
-    asked = replace(prepare(cell(devices=2)), ranks=2, cpus=list(range(8)))
-    assert [cpus_of(asked, rank, tmp_path) for rank in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert divided_over(2, range(8), tmp_path) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_a_rank_has_the_cpus_next_to_its_board(in_nvml_process):

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from kit.worker.supervisor import PAUSE, RESUME, STOPPED
+from kit.worker.supervisor import STOP
 
 COUNTING = "import time\nwhile True:\n    print('tick', flush=True)\n    time.sleep(0.01)\n"
 STUBBORN = """
@@ -42,28 +43,49 @@ def supervised():
         process.wait()
 
 
-def test_a_paused_command_does_nothing_until_it_is_resumed(supervised):
+def last_line(process):
+    return json.loads(process.stdout.read().splitlines()[-1])
+
+
+def test_a_stopped_command_does_nothing_until_it_is_asked_again(supervised):
     process = supervised(COUNTING)
     assert process.stdout.readline() == b"tick\n"
-    process.stdin.write(PAUSE)
-    while (line := process.stdout.readline()) != STOPPED:
-        assert line == b"tick\n"
+    process.stdin.write(STOP)
+    while (line := process.stdout.readline()) == b"tick\n":
+        pass
+    assert json.loads(line) == {"type": "Stopped"}
     os.set_blocking(process.stdout.fileno(), False)
     time.sleep(0.2)
     assert process.stdout.read() is None
-    process.stdin.write(RESUME)
+    process.stdin.write(b"a request\n")
     os.set_blocking(process.stdout.fileno(), True)
     assert process.stdout.readline() == b"tick\n"
 
 
-def test_the_end_of_its_input_ends_the_command_stopped_or_not(supervised):
-    process = supervised(COUNTING)
+@pytest.mark.parametrize("stops", [False, True])
+def test_the_end_of_its_input_ends_the_command_stopped_or_not(supervised, tmp_path, stops):
+    folder = tmp_path / "files"
+    process = supervised(COUNTING, "--folder", str(folder))
     process.stdout.readline()
+    assert folder.is_dir()
     (child,) = psutil.Process(process.pid).children()
-    process.stdin.write(PAUSE)
+    if stops:
+        process.stdin.write(STOP)
     process.stdin.close()
-    assert process.wait(10) == 128 + signal.SIGKILL
-    assert not child.is_running()
+    assert last_line(process)["reason"] == {"code": "signal", "values": {"signal": "SIGKILL"}}
+    process.wait(10)
+    assert not child.is_running() and not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("raise SystemExit(3)", {"code": "exit_code", "values": {"exit_code": 3}}),
+        ("import os; os.kill(os.getpid(), 11)", {"code": "signal", "values": {"signal": "SIGSEGV"}}),
+    ],
+)
+def test_the_last_line_says_how_the_command_ended(supervised, code, why):
+    assert last_line(supervised(code)) == {"type": "Ended", "reason": why}
 
 
 def test_a_grace_lets_the_command_end_by_itself(supervised):
@@ -83,7 +105,7 @@ def test_a_command_that_will_not_end_is_killed_after_its_grace(supervised):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_supervisor_is_the_commands(supervised, number):
-    process = supervised(ENDING.format(number=int(number)))
+    process = supervised(ENDING.format(number=int(number)), "--grace", "10")
     process.stdout.readline()
     process.send_signal(number)
     assert process.wait(10) == 7

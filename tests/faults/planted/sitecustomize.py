@@ -1,8 +1,8 @@
-"""Plants a backend, and faults in real members: Python imports this file wherever its folder is on PYTHONPATH.
+"""Plants a backend, and faults in real workers: Python imports this file wherever its folder is on PYTHONPATH.
 
-FAULTS is JSON, a list of {"cell", "at", "nth", "start", "rank", "do"}: in members whose cell key contains `cell`, in
-their `start`-th process (0), in its rank (0), at the `nth` (0) begin of the phase or "block" `at`, do it. FAULTS_FOLDER
-counts the processes.
+FAULTS is JSON, a list of {"cell", "at", "nth", "start", "rank", "do"}: in workers whose cell key contains `cell`, in
+their `start`-th process (0), in its rank (0), at the `nth` (0) begin of the phase or "block" `at`, do it. The runner
+tells each worker who it is in FAULTS_AT; FAULTS_FOLDER counts the processes.
 """
 
 import json
@@ -11,15 +11,18 @@ import signal
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RANK = int(sys.argv[sys.argv.index("--rank") + 1].split("/")[0]) if "--rank" in sys.argv else 0
 
 
 def kill(fault):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_supervisor(fault):
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
 
 
 def hang(fault):
@@ -41,13 +44,13 @@ def no_memory(fault):
 def chatter(fault):
     """What frameworks print: through Python, and past it."""
     print("noise\n" * 100, flush=True)
-    os.write(1, b'{"answer": "done", "part": {}}\n' * 100)
+    os.write(1, b'{"type": "Done", "part": {}}\n' * 100)
     os.system("echo noise of a child")
 
 
 def signal_runner(fault):
-    """A signal to `kit run` in this very moment; this member goes on, as it does not know."""
-    os.kill(int(sys.argv[sys.argv.index("--runner") + 1]), getattr(signal, fault["signal"]))
+    """A signal to `kit run` in this very moment; this worker goes on, as it does not know."""
+    os.kill(json.loads(os.environ["FAULTS_AT"])["runner"], getattr(signal, fault["signal"]))
     if fault["signal"] == "SIGKILL":
         time.sleep(60)
 
@@ -62,59 +65,78 @@ def fill_disk(fault):
             pass
 
 
-def start_number(keys):
-    """How many processes of these cells there were before."""
+def start_number(name):
+    """How many processes of this name there were before."""
     folder, number = Path(os.environ["FAULTS_FOLDER"]), 0
-    name = "+".join([*keys, f"rank{RANK}"]).replace("/", "_")
     while True:
         try:
-            (folder / f"{name}.{number}").touch(exist_ok=False)
+            (folder / f"{name.replace('/', '_')}.{number}").touch(exist_ok=False)
         except FileExistsError:
             number += 1
         else:
             return number
 
 
-def plant(faults):
-    from kit.worker.ledger import PhaseLedger
-    from kit.worker.measured_program import MeasuredProgram
-    from kit.worker.member import Member
+def plant_in_runner():
+    """Let each worker know which it is."""
+    from kit.runner import ranks
 
-    member, seen = {}, Counter()
+    command_of = ranks.command_of
 
-    def meet(at, keys):
-        nth = seen[at, *keys]
+    def planted_command_of(spec, rank):
+        command, keys = command_of(spec, rank), [cell.key for cell in spec.cells]
+        start = start_number("+".join([*keys, f"rank{rank}"]))
+        who = json.dumps({"keys": keys, "rank": rank, "start": start, "runner": os.getpid()})
+        return command._replace(environment={**command.environment, "FAULTS_AT": who})
+
+    ranks.command_of = planted_command_of
+
+
+def plant_in_worker(faults):
+    from kit.worker import messages
+    from kit.worker.worker import _Worker
+
+    phases = {
+        messages.Prepare: "import",
+        messages.Load: "data",
+        messages.Build: "build",
+        messages.Conclude: "parity",
+        messages.Finish: "finish",
+    }
+    who, seen, stepped = json.loads(os.environ["FAULTS_AT"]), Counter(), set()
+    answer = _Worker.answer
+
+    def phase_of(request):
+        if not isinstance(request, messages.Measure):
+            return phases.get(type(request))
+        if request.program not in stepped:
+            stepped.add(request.program)
+            return "first_step"
+        return "block" if request.is_block else "warmup"
+
+    def planted_answer(self, request):
+        at, keys = phase_of(request), who["keys"]
+        program = getattr(request, "program", None)
+        if program is not None:
+            keys = [keys[program % len(keys)]]
+        moment = {"at": at, "nth": seen[at, *keys], "start": who["start"], "rank": who["rank"]}
         seen[at, *keys] += 1
         for fault in faults:
-            moment = {"at": at, "nth": nth, "start": member["start"], "rank": RANK}
             if moment.items() <= ({"nth": 0, "start": 0, "rank": 0} | fault).items() and any(
                 fault["cell"] in key for key in keys
             ):
                 globals()[fault["do"]](fault)
+        return answer(self, request)
 
-    prepare, phase, block = Member._prepare, PhaseLedger.phase, MeasuredProgram.block
-
-    def planted_prepare(self, asked):
-        member["keys"] = [program.cell.key for program in asked.programs]
-        member["start"] = start_number(member["keys"])
-        return prepare(self, asked)
-
-    @contextmanager
-    def planted_phase(self, name):
-        with phase(self, name):
-            meet(name, member["keys"] if self._program is None else [member["keys"][self._program]])
-            yield
-
-    def planted_block(self, *given, **named):
-        meet("block", [self._cell.key])
-        return block(self, *given, **named)
-
-    Member._prepare, PhaseLedger.phase, MeasuredProgram.block = planted_prepare, planted_phase, planted_block
+    _Worker.answer = planted_answer
 
 
 if "kit" in sys.orig_argv or "kit.worker" in sys.orig_argv:
     from kit import backends
 
     backends.__path__.append(str(HERE / "backends"))
-    if "--runner" in sys.orig_argv and "FAULTS" in os.environ:
-        plant(json.loads(os.environ["FAULTS"]))
+    if "FAULTS" in os.environ and "--probe" not in sys.orig_argv:
+        if "kit" in sys.orig_argv:
+            plant_in_runner()
+        elif "FAULTS_AT" in os.environ:
+            plant_in_worker(json.loads(os.environ["FAULTS"]))

@@ -1,32 +1,34 @@
-"""A member that dies fails its launch with its reason, and nobody else's."""
+"""A worker that dies fails its launch with its reason, and nobody else's."""
 
 import pytest
 from scripted_launcher import DIED, Death, ScriptedLauncher, launches_of
 
-from kit.runner.member import SHARED_PROCESS_ENDED
+from kit.runner.worker import SHARED_PROCESS_ENDED
 
 
 @pytest.mark.parametrize(
-    ("call", "nth", "blocks", "alone"),
+    ("death", "blocks", "phase"),
     [
-        ("prepare", 0, 0, False),
-        ("build", 0, 0, False),
-        ("build", 0, 0, True),
-        ("warm_up", 0, 0, True),
-        ("block", 2, 2, False),
-        ("block", 2, 2, True),
-        ("conclude", 0, 4, True),
-        ("finish", 0, 4, False),
+        (Death("torch", "prepare", start=1), 0, "import"),
+        (Death("torch", "load", start=1, alone=True), 0, "data"),
+        (Death("torch", "build", start=1), 0, "build"),
+        (Death("torch", "first_step", start=1, alone=True), 0, "first_step"),
+        (Death("torch", "warm_up", start=1, nth=3, alone=True), 0, "warmup"),
+        (Death("torch", "block", start=1, nth=2), 2, "steady"),
+        (Death("torch", "block", start=1, nth=2, alone=True), 2, "steady"),
+        # After preparing, building, the warm-up and two blocks.
+        (Death("torch", "stop", start=1, nth=5), 2, "steady"),
+        (Death("torch", "conclude", start=1, alone=True), 4, "parity"),
+        (Death("torch", "finish", start=1), 4, "finish"),
     ],
 )
-def test_it_keeps_what_it_had_and_the_others_go_on(conducted, call, nth, blocks, alone):
+def test_it_keeps_what_it_had_and_the_others_go_on(conducted, death, blocks, phase):
     run = conducted(rounds=3)
-    profile = run.begin(ScriptedLauncher(deaths=[Death("torch", call, start=1, nth=nth, alone=alone)]))
+    profile = run.begin(ScriptedLauncher(deaths=[death]))
     first, failed = launches_of(profile, "torch")
     assert first.failure is None
     assert failed.round == 1
-    assert failed.failure.reason == DIED
-    assert failed.failure.stderr_tail == "last words"
+    assert (failed.failure.reason, failed.failure.phase, failed.failure.stderr_tail) == (DIED, phase, "last words")
     assert len(failed.blocks.median_ns) == blocks
     # It gets no more launches; the others are whole.
     assert run.launcher.starts["torch", "default"] == 2
@@ -39,7 +41,7 @@ def test_it_keeps_what_it_had_and_the_others_go_on(conducted, call, nth, blocks,
 
 def test_a_run_whose_every_cell_fails_ends(conducted):
     run = conducted(rounds=3)
-    deaths = [Death(backend, "prepare", program=None) for backend in ("tensorflow", "torch", "jax")]
+    deaths = [Death(backend, "prepare") for backend in ("tensorflow", "torch", "jax")]
     profile = run.begin(ScriptedLauncher(deaths=deaths))
     assert [[launch.failure.reason for launch in cell.launches] for cell in profile.cells] == [[DIED]] * 3
     assert not profile.interrupted
@@ -58,8 +60,8 @@ def test_in_a_shared_process_the_cell_at_fault_fails_and_the_other_gets_its_own(
     innocent = launches_of(profile, "jax", "infer")
     assert [launch.failure and launch.failure.reason.code for launch in innocent] == [SHARED_PROCESS_ENDED, None, None]
     assert innocent[0].failure.reason.values == {"cell": failed.cell_key}
-    alone = [request for request in run.launcher.requests if request.backend == "jax"][1:]
-    assert [[program.cell.task for program in request.prepare.programs] for request in alone] == [["infer"]] * 2
+    alone = [spec for spec in run.launcher.specs if spec.prepare.backend == "jax"][1:]
+    assert [[cell.task for cell in spec.cells] for spec in alone] == [["infer"]] * 2
     assert [launch.cell_key for launch in run.run.failed] == [failed.cell_key]
     for task in ("train", "infer"):
         assert [launch.failure for launch in launches_of(profile, "torch", task)] == [None] * 3
@@ -76,7 +78,7 @@ def test_a_program_that_fails_leaves_the_others_of_its_process_whole(conducted):
 def test_what_a_shared_process_had_finished_stands(conducted):
     run = conducted(**SHARED)
     # Training has its four blocks; then the process dies in inference.
-    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=5, program=1)]))
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "block", nth=5)]))
     trained = launches_of(profile, "jax", "train")
     assert [launch.failure for launch in trained] == [None] * 3
     assert len(trained[0].blocks.cycle) == 4
@@ -93,12 +95,11 @@ def test_a_cell_whose_first_round_was_lost_with_its_process_proves_itself_in_the
         assert [of.round for of in launches if any(phase.name == "parity" for phase in of.phases)] == proving
 
 
-@pytest.mark.parametrize("is_silent", [True, False])
-def test_a_cell_that_crashes_while_it_concludes_is_blamed_itself(conducted, is_silent):
+def test_a_cell_that_crashes_while_it_concludes_is_blamed_itself(conducted):
     # Two groups, each with the first batch as its baseline; with this seed it runs the last block of the first group.
     batches = [8, 16, 32, 64, 128]
     run = conducted(backends=["torch"], batches=batches, share=["batch"], compare=["batch"], cycles=1, seed=2)
-    crash = Death("torch", "conclude", program=1, is_silent=is_silent)
+    crash = Death("torch", "conclude")
     launches = {cell.cell.batch: cell.launches for cell in run.begin(ScriptedLauncher(deaths=[crash])).cells}
     concluded = next(key for verb, key in run.launcher.calls if verb == "conclude")
     assert "b16" in concluded
@@ -110,7 +111,7 @@ def test_a_cell_that_crashes_while_it_concludes_is_blamed_itself(conducted, is_s
 
 def test_a_process_that_dies_of_no_cell_in_particular_fails_all_of_its_cells(conducted):
     run = conducted(**SHARED)
-    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "prepare", program=None)]))
+    profile = run.begin(ScriptedLauncher(deaths=[Death("jax", "prepare")]))
     for task in ("train", "infer"):
         (failed,) = launches_of(profile, "jax", task)
         assert failed.failure.reason == DIED

@@ -1,6 +1,6 @@
 """What a stopped member costs a running one: ratios of steps with 95 % intervals, CPU time, page faults, first steps.
 
-    python tests/bench/bench_stopped_member.py [--rounds 6] [--blocks 24] [--backend torch] [--neighbour torch jax]
+    python tests/bench/bench_stopped_worker.py [--rounds 6] [--blocks 24] [--backend torch] [--neighbour torch jax]
 
 In each round a fresh member runs blocks of 0.25 s in three ways, in random order, block by block. Before each block:
 

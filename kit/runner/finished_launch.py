@@ -1,0 +1,133 @@
+"""A finished launch: its steps, what the sampler saw of its blocks, its joules, and what bounded its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from kit.profile.cell import Cell
+from kit.profile.launch import Blocks, Launch
+from kit.profile.reason import Reason, reason
+from kit.profile.sensor import NO_SENSOR, Energy
+from kit.profile.store import timed_steps
+from kit.profile.unfinished import SavedLaunch
+from kit.runner.boards import Boards, board_marks, why_not_its_joules
+from kit.runner.energy import Idle
+from kit.runner.worker import Worker
+from kit.sensors.samples import Samples
+from kit.stats.energy import Window
+from kit.stats.modes_and_trends import percentile_ns
+
+
+def finished_launches(
+    worker: Worker, samples: Samples | None, boards: Boards, idle: Idle | None = None
+) -> Iterator[SavedLaunch]:
+    """Yield the launches of a worker that has ended, as they are saved.
+
+    Args:
+        worker: of the round.
+        samples: that were taken during the round; null: there is no sampled sensor.
+        boards: of the machine, as they were before and after the round.
+        idle: of the round, where it has joules.
+    """
+    for key, launch in worker.launches.items():
+        step_ns = np.concatenate([*worker.steps[key], np.array([], np.int64)])
+        timed_ns = timed_steps(launch, step_ns)
+        launch.p95_ns, launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
+        cell, long_block = worker.cell(launch.cell_key), worker.long_blocks.get(key)
+        if samples is not None:
+            if samples.failure is not None:
+                launch.notes.append(samples.failure)
+            _add_sampled(worker, launch, long_block, samples, boards, idle)
+        if long_block is not None and not any(energy.kind == "steady" for energy in launch.energy):
+            launch.energy.append(_unread(long_block, cell))
+        launch.notes += board_marks(launch, boards)
+        yield SavedLaunch(launch=launch, step_ns=step_ns.tobytes())
+
+
+def _add_sampled(  # noqa: PLR0917
+    worker: Worker, launch: Launch, long_block: Blocks | None, samples: Samples, boards: Boards, idle: Idle | None
+) -> None:
+    """Add gauges, of what runs as people run it, and joules: of the launch's own devices alone."""
+    cell = worker.cell(launch.cell_key)
+    on_cpu = cell.device == "cpu"
+    if on_cpu or launch.device_ids:
+        samples = samples.for_devices(() if on_cpu else launch.device_ids)
+    # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
+    windows = _windows(launch.blocks if on_cpu or long_block is None else long_block)
+    if windows:
+        launch.sensors, launch.sensor_reasons = (
+            samples.summaries(windows),
+            samples.gauges_needing_longer_windows(windows),
+        )
+    entries = list[Energy]()
+    is_asked = worker.has_energy
+    if long_block is not None:
+        (steps,), (window,) = long_block.steps, _windows(long_block)
+        entries += samples.energy(*window, steps * cell.batch, steps)
+    if cell.task == "fit" and launch.gave_number and is_asked:
+        steps = sum(launch.blocks.steps)
+        entries += samples.energy_of_parts("fit", _windows(launch.blocks), steps * cell.batch, steps)
+    # What came before the end of the first step.
+    phases = {phase.name: phase for phase in launch.phases}
+    if idle is not None and is_asked and "build" in phases and "first_step" in phases:
+        first = phases["first_step"]
+        window = phases["build"].begin_ns, first.begin_ns + first.duration_ns
+        entries += samples.energy_of_parts("compile", [window], 0, 0)
+    entries = [_on_board(_with_idle(entry, samples, idle), boards) for entry in entries]
+    if worker.spec.hosts:
+        entries = [_without_joules(entry, reason("several_hosts_energy")) for entry in entries]
+    launch.energy += entries
+
+
+def _windows(blocks: Blocks) -> list[Window]:
+    """Return begin and end of each block."""
+    return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
+
+
+def _with_idle(entry: Energy, samples: Samples, idle: Idle | None) -> Energy:
+    """Return the entry with what its sensor showed of idle before and after the round."""
+    if idle is None:
+        return replace(entry, idle_reason=reason("idle_not_measured"))
+    windows = [samples.idle_w(window)[entry.sensor] for window in idle]
+    shown = [None if isinstance(window, Reason) else window for window in windows]
+    watts = [None if window is None else window.joules_j / window.window_ns * 1e9 for window in shown]
+    return replace(
+        entry,
+        idle_before_w=watts[0],
+        idle_after_w=watts[1],
+        idle_error_fraction=max((window.error_fraction for window in shown if window is not None), default=None),
+        idle_reason=next((window for window in windows if isinstance(window, Reason)), None),
+    )
+
+
+def _on_board(entry: Energy, boards: Boards) -> Energy:
+    """Return the entry without its joules where others had a part in them, and with how many others there were."""
+    states = boards.get(entry.device_id or "", ())
+    known = [state.processes for state in states if state.processes is not None]
+    entry = replace(entry, idle_processes=max(known, default=None))
+    why = why_not_its_joules(states)
+    return entry if why is None else _without_joules(entry, why)
+
+
+def _without_joules(entry: Energy, why: Reason) -> Energy:
+    return replace(
+        entry, joules_j=None, window_ns=None, updates=None, error_fraction=None, power_max_w=None, reason=why
+    )
+
+
+def _unread(long_block: Blocks, cell: Cell) -> Energy:
+    """Return a long block that no sensor saw: an external meter may have."""
+    (steps,), ((begin_ns, end_ns),) = long_block.steps, _windows(long_block)
+    return Energy(
+        sensor=NO_SENSOR,
+        joules_j=None,
+        window_ns=None,
+        samples=steps * cell.batch,
+        block_ns=end_ns - begin_ns,
+        reason=reason("meter_not_given"),
+        begin_ns=begin_ns,
+        steps=steps,
+    )

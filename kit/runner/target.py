@@ -1,0 +1,128 @@
+"""Where a worker runs is the command line in front of it: this machine, a container, or a node of a Slurm allocation.
+
+local        [python -m kit.worker.supervisor …]                                        python -m kit.worker
+container    [python -m kit.engine.attached OPTIONS] ─ engine ─ python … supervisor …   python -m kit.worker
+Slurm node   [srun … python -m kit.worker.supervisor …]                                 python -m kit.worker
+
+To add a target, write what gives its `Command`, and the case in `command_of`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kit.backends.catalog import ENVIRONMENT_PREFIXES
+from kit.backends.environment import THREAD_VARIABLES
+from kit.devices.catalog import DEVICES, member_environment
+from kit.engine.connection import local_engine
+from kit.engine.container import with_devices
+from kit.engine.container_options import Bind, ContainerOptions, for_kind
+from kit.engine.image import need_image
+from kit.engine.launch import data_bind
+from kit.fingerprint.software import relevant_environment
+from kit.profile.cell import Cell, Variant
+from kit.profile.schema import ProgramSource
+from kit.runner.interpreters import interpreter_for
+from kit.worker.messages import Join, Prepare
+
+# A step beside the job's own script; a node that has gone is not waited for.
+SRUN = ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--export=ALL")
+SRUN_LIMIT_S = 30
+# CUDA counts GPUs as NVML does: by bus id, not fastest first; unless the user has chosen.
+WORKER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+# Libraries of this host, which an image has not.
+HOST_LIBRARIES = ("LD_PRELOAD", "LD_LIBRARY_PATH")
+
+
+class WorkerSpec(NamedTuple):
+    """What a worker is started with."""
+
+    cells: Sequence[Cell]  # that share the process, of one backend and device
+    variant: Variant
+    prepare: Prepare
+    join: Join
+    hosts: Sequence[str] = ()  # that its ranks are divided over, the runner's first; none: the runner's alone
+    ranks: int = 1
+    seed: int = 0
+    data: Mapping[str, str] = {}  # data set -> what is used
+    sources: Mapping[str, ProgramSource] = {}  # workload -> where its function is, of user programs
+    proves: bool = False
+    fit_number: int = 0  # which fit this is; each is drawn anew
+
+    @property
+    def ranks_per_host(self) -> int:
+        """Return how many ranks each host has."""
+        return self.ranks // max(1, len(self.hosts))
+
+    def host_of(self, rank: int) -> str:
+        """Return the name of a rank's host; empty: there is one host."""
+        return self.hosts[rank // self.ranks_per_host] if self.hosts else ""
+
+
+class Command(NamedTuple):
+    """What starts a worker's supervisor."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str = ""  # of the worker's temporary files, where they are on this machine
+
+
+def command_of(spec: WorkerSpec, rank: int) -> Command:
+    """Return what starts a rank where it is to run.
+
+    Raises:
+        EngineError: it runs in a container, and no engine answers on this machine.
+    """
+    prepare, variant = spec.prepare, spec.variant
+    threads = {} if prepare.has_own_threads else dict.fromkeys(THREAD_VARIABLES, str(spec.join.threads))
+    shown = member_environment(prepare.device, prepare.devices, os.environ | variant.env)
+    if variant.image is not None:
+        return _container(spec, threads | shown)
+    order = {name: value for name, value in WORKER_ENVIRONMENT.items() if name not in os.environ}
+    folder = str(Path(tempfile.gettempdir()) / f"steadykit-{uuid.uuid4().hex[:12]}")
+    python = interpreter_for(prepare.backend, variant)
+    cpus = ",".join(map(str, prepare.cpus))
+    if (host := spec.host_of(rank)) == spec.host_of(0):
+        words = _supervised(python, order | threads | shown | variant.env, "--folder", folder, "--cpus", cpus)
+        return Command(words, os.environ, folder)
+    # Which devices a worker sees is left to it: on another host they have other names.
+    hidden = DEVICES[prepare.device].shown_by(prepare.devices, os.environ)
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    words = _supervised(python, order | threads | variant.env, "--folder", folder)
+    return Command([*SRUN, f"--immediate={SRUN_LIMIT_S}", f"--nodelist={host}", *words], environment)
+
+
+def _supervised(python: str, variables: Mapping[str, str], *options: str) -> list[str]:
+    """Return the words of a supervisor and its worker, which has these variables."""
+    named = (f"{name}={value}" for name, value in variables.items())
+    return [python, "-m", "kit.worker.supervisor", *options, *named, python, "-m", "kit.worker"]
+
+
+def _container(spec: WorkerSpec, variables: Mapping[str, str]) -> Command:
+    client, prepare, digest = local_engine(), spec.prepare, spec.variant.image_digest
+    assert digest is not None
+    python, *words = _supervised(need_image(client, digest).python(prepare.backend), {})
+    folders = {str(Path(source.path).parent) for source in prepare.sources}
+    data, data_variables = data_bind()
+    # The container has the variables that decide a number, as a process on this machine has them.
+    here = relevant_environment(os.environ, ENVIRONMENT_PREFIXES)
+    here = {name: value for name, value in here.items() if name not in HOST_LIBRARIES}
+    options = ContainerOptions(
+        image=digest,
+        user=f"{os.getuid()}:{os.getgid()}",
+        entrypoint=(python, *words[: words.index(python)]),
+        command=words[words.index(python) :],
+        binds=(*data, *(Bind(folder, folder) for folder in sorted(folders))),
+        environment={**WORKER_ENVIRONMENT, **here, **variables, **data_variables, **spec.variant.env},
+        cpuset=",".join(map(str, prepare.cpus)),
+    )
+    options = with_devices(client, prepare.device, for_kind(client, options))
+    return Command([sys.executable, "-m", "kit.engine.attached", msgspec.json.encode(options).decode()], os.environ)

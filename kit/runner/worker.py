@@ -1,0 +1,489 @@
+"""A worker of a round: what it is asked, when, and the launches that its answers make.
+
+prepare ─► build ─► warm_up ─► block … ─► conclude ─► finish       stopped after each, so that others run alone
+
+What goes wrong with the worker, or with one of its programs, ends up in the launches that it concerns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from kit.devices.catalog import DEVICES
+from kit.environment import PHASE_LIMIT_S
+from kit.errors import KitError
+from kit.profile.cell import Cell
+from kit.profile.launch import INJECTED_NS, Blocks, Failure, Fit, Launch, LaunchPart, Phase, PhaseName, StepPlan
+from kit.profile.reason import reason
+from kit.profile.schema import Group
+from kit.profile.store import Steps
+from kit.runner.ranks import Asked, WorkerFailed, known_sum
+from kit.runner.segments import (
+    STEPS_MAX,
+    Groups,
+    Pace,
+    Ran,
+    block_segments,
+    event_steps,
+    filling,
+    long_segments,
+    pace_ns,
+    probe_segments,
+    probed_pace,
+    warm_up_segments,
+)
+from kit.runner.target import WorkerSpec
+from kit.suites.plan import MemberPlan
+from kit.worker.messages import (
+    Build,
+    Compile,
+    Conclude,
+    Done,
+    Finish,
+    Load,
+    Measure,
+    Measured,
+    Release,
+    Requests,
+    Score,
+    Segment,
+    Trace,
+)
+from kit.workloads.catalog import workload
+from kit.workloads.operations import is_operation
+
+# A cell whose process ended in another cell's blocks has not failed itself: the next round gives it a process.
+SHARED_PROCESS_ENDED = "shared_process_ended"
+# A cell that dies in these has finished what it measured before them; one that dies later computes nonsense.
+MEASURING = ("warmup", "steady", "energy")
+# An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
+LIMIT_S = 900.0
+# A fit is cut only for progress, an interrupt, and the reference between its stretches.
+STRETCH_S = 1.0
+# A reference is long enough for its own lead-in not to count, and short against a stretch. Where its steps are long,
+# stretches are so many times as long as it was, or the references would cost more than the fit.
+REFERENCE_S, STRETCH_REFERENCES = 0.25, 4
+
+Result = TypeVar("Result")
+LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
+
+
+def phase_limit_s() -> float:
+    """Return the seconds from KIT_PHASE_LIMIT_S, or the default.
+
+    Raises:
+        KitError: it is not a number of seconds above 0.
+    """
+    text = os.environ.get(PHASE_LIMIT_S)
+    if not text:
+        return LIMIT_S
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) < float("inf"):
+            return seconds
+    raise KitError(f"{PHASE_LIMIT_S} is {text!r}; give a number of seconds above 0, or unset it")
+
+
+class _Program:
+    """A cell in the worker.
+
+    Attributes:
+        built: what building it gave, for each launch of the cell.
+    """
+
+    def __init__(self, index: int, cell: Cell) -> None:
+        self.index, self.cell = index, cell
+        self.pace = Pace(0.0)
+        self.built = LaunchPart()
+        self.built_steps: Steps = np.array([], np.int64)
+        self.is_built = self.has_failed = False
+        self.fit = Fit(epochs=1, updates=0, reference_ns=[], test_ns=None)
+        self.updates = 0  # that the fit is to make
+
+
+class Worker:
+    """One worker of the round. Every call may raise KeyboardInterrupt; the worker has been ended then.
+
+    Args:
+        plan: which cells it holds.
+        spec: that it was started with.
+        asked: the worker itself.
+        steps: how long its cells are measured.
+        groups: that are measured in this round.
+        number: of the round.
+
+    Attributes:
+        launches: as far as they have come.
+        measured: launches whose blocks have all run.
+        has_ended: the process has ended, by itself or as it was asked to.
+        steps: every step that was waited for by itself, of each launch.
+        long_blocks: of each launch, its last block for energy.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self, plan: MemberPlan, spec: WorkerSpec, asked: Asked, steps: StepPlan, groups: Iterable[Group], number: int
+    ) -> None:
+        self.plan, self.spec = plan, spec
+        self.has_ended = False
+        self.measured: set[LaunchKey] = set()
+        self.launches: dict[LaunchKey, Launch] = {}
+        self._programs = {cell.key: _Program(index, cell) for index, cell in enumerate(plan.cells)}
+        for group in groups:
+            for key in self._programs.keys() & {*group.cells}:
+                self.launches[key, group.key] = Launch(
+                    cell_key=key,
+                    group=group.key,
+                    round=number,
+                    process=plan.name,
+                    started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                )
+        self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
+        self.long_blocks: dict[LaunchKey, Blocks] = {}
+        self._asked, self._plan, self._limit_s = asked, steps, phase_limit_s()
+        self._counters: list[str] = []
+        self._phase: PhaseName = "start"
+        self._at: _Program | None = None  # the program that the worker is busy with
+
+    # What the round asks.
+
+    def prepare(self) -> None:
+        """Import the framework, and stop."""
+
+        def prepare() -> None:
+            part = self._phase_of("import", self.spec.prepare).part
+            joined = self._phase_of("import", self.spec.join, is_phase=False)
+            self._counters = joined.counters
+            part.add(joined.part)
+            for launch in self.launches.values():
+                launch.add(part)
+
+        self._turn(None, prepare)
+
+    def build(self, key: str, group: str) -> int | None:
+        """Make a cell ready unless it is; return the process' resident bytes, None where it fails or is not known."""
+        program, resident_b = self._programs[key], None
+        if not program.is_built:
+            resident_b = self._turn(program, lambda: self._build(program))
+            if not program.is_built:
+                return None
+        if not self.steps[key, group]:
+            self.launches[key, group].add(program.built)
+            self.steps[key, group].append(program.built_steps)
+        return resident_b
+
+    def warm_up(self, key: str, group: str) -> None:
+        """Run a cell's warm-up; of a fit its reference's, as a fit begins cold."""
+        program = self._programs[key]
+
+        def warm_up() -> None:
+            part, step_ns = self._warm_up(program)
+            self.launches[key, group].add(part)
+            self.steps[key, group].append(step_ns)
+
+        self._turn(program, warm_up)
+
+    def block(self, key: str, cycle: int, seconds: float) -> tuple[Blocks, Steps] | None:
+        """Run one block of a cell, of about `seconds`; None where it has failed, or does in it.
+
+        The block is not in its launch before `add`.
+        """
+        program = self._programs[key]
+
+        def block() -> tuple[Blocks, Steps]:
+            segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
+            measured, waits_ns = self._measure("steady", program, segments, is_block=True)
+            program.pace = program.pace.after(segments, waits_ns)
+            groups = None
+            for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
+                steps = segment.waits * segment.per_wait
+                groups = Groups(segment.per_wait, steps, int(groups_ns.sum()))
+            ran = Ran(segments[0].waits, np.concatenate(waits_ns[:2]), groups)
+            return self._as_blocks(ran, cycle, measured), ran.step_ns
+
+        return self._turn(program, block)
+
+    def long_block(self, key: str, group: str, seconds: float) -> Blocks | None:
+        """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure.
+
+        It takes the place of an earlier one, which others disturbed.
+        """
+        program = self._programs[key]
+
+        def long_block() -> Blocks:
+            parts: list[Measured] = []
+            steps = duration_ns = span_ns = 0
+            while (left_s := seconds - span_ns / 1e9) > 0:
+                segments = long_segments(program.pace, left_s)
+                measured, (waits_ns,) = self._measure("energy", program, segments, is_block=True, is_summed=True)
+                parts.append(measured)
+                ran = segments[0].waits * segments[0].per_wait
+                steps, duration_ns = steps + ran, duration_ns + int(waits_ns.sum())
+                span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
+                program.pace = program.pace.after_groups(float(waits_ns.sum()) / ran)
+            whole = replace(
+                parts[0],
+                span_ns=span_ns,
+                counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
+                injected_ns=sum(part.injected_ns for part in parts),
+            )
+            groups = Groups(program.pace.per_wait, steps, duration_ns)
+            return self._as_blocks(Ran(0, np.array([], np.int64), groups), 0, whole)
+
+        blocks = self._turn(program, long_block)
+        if blocks is not None:
+            self.long_blocks[key, group] = blocks
+        return blocks
+
+    def stretch(self, key: str, cycle: int) -> tuple[Blocks, Steps, int] | None:
+        """Run the reference, then a stretch of a fit; return its block, its steps, and how many steps are left."""
+        program = self._programs[key]
+        return self._turn(program, lambda: self._stretch(program, cycle))
+
+    def add(self, key: str, group: str, blocks: Blocks, step_ns: Steps) -> None:
+        """Add a block to the launch of a cell in a group."""
+        self.launches[key, group].add(LaunchPart(blocks=blocks))
+        self.steps[key, group].append(step_ns)
+
+    def conclude(self, key: str) -> None:
+        """Let a cell that no later group wants prove itself and go, and take what it knows then."""
+        program = self._programs[key]
+
+        def conclude() -> None:
+            is_fit = program.cell.task == "fit"
+            events = 0 if is_fit or program.cell.device == "cpu" else event_steps(program.pace)
+            request = Conclude(program=program.index, proves=self.spec.proves, event_steps=events)
+            part = self._phase_of("parity", request).part
+            if is_fit and part.failure is None:
+                part.add(self._phase_of("evaluate", Score(program=program.index, fit=program.fit)).part)
+            self._phase_of("finish", Release(program=program.index))
+            if is_fit:
+                self._phase_of("finish", Release(program=self._reference_of(program).index))
+            for launch in self._launches_of(key).values():
+                launch.add(part)
+
+        self._turn(program, conclude)
+
+    def finish(self) -> None:
+        """Let the worker end, and take what it knows then; what it has started ends with it."""
+        if self.has_ended:
+            return
+        self._at = None
+        try:
+            part = self._phase_of("finish", Finish()).part
+        except WorkerFailed as failed:
+            self._take_failure(failed)
+            return
+        self.end()
+        for launch in self.launches.values():
+            launch.add(part)
+
+    def end(self) -> None:
+        """End it at once; nothing where it has ended."""
+        self.has_ended = True
+        self._asked.end()
+
+    # What the round wants to know.
+
+    @property
+    def has_energy(self) -> bool:
+        """Return whether joules are asked for in this run."""
+        return self._plan.energy_s > 0
+
+    def processes_on(self, cell: Cell) -> int | None:
+        """Return how many processes compute on the accelerators of a cell, this one among them; None: not known."""
+        environment = {**os.environ, **self.spec.variant.env}
+        return DEVICES[cell.device].processes(cell.devices, environment)
+
+    def is_built(self, key: str) -> bool:
+        """Return whether a cell is ready to be measured."""
+        return self._programs[key].is_built
+
+    def is_gone(self, key: str) -> bool:
+        """Return whether a cell measures no more: it has failed, or its process has ended."""
+        return self.has_ended or self._programs[key].has_failed
+
+    def cell(self, key: str) -> Cell:
+        """Return the cell of that key."""
+        return self._programs[key].cell
+
+    # How it is done.
+
+    def _build(self, program: _Program) -> int | None:
+        cell, spec = program.cell, self.spec
+        seed = spec.seed + (spec.fit_number if cell.task == "fit" else 0)
+        part = LaunchPart()
+        source = spec.sources.get(cell.workload)
+        if source is None and not is_operation(cell):
+            used = spec.data[workload(cell.workload, cell.parameters).data]
+            loaded = self._phase_of("data", Load(program=program.index, cell=cell, data=used, seed=seed))
+            part.add(loaded.part)
+            if cell.task == "fit":
+                self._begin_fit(program, loaded.epoch_updates)
+        build = Build(program=program.index, cell=cell, seed=seed, source=source)
+        part.add(self._phase_of("build", build).part)
+        part.add(self._phase_of("trace", Trace(program=program.index)).part)
+        part.add(self._phase_of("compile", Compile(program=program.index)).part)
+        segments = [Segment(1)]
+        measured, (first_ns,) = self._measure("first_step", program, segments)
+        part.phases = [*part.phases, Phase(name="first_step", begin_ns=measured.begin_ns, duration_ns=measured.span_ns)]
+        program.pace = Pace(pace_ns(first_ns))
+        program.built, program.built_steps, program.is_built = part, first_ns, True
+        return measured.resident_b
+
+    def _warm_up(self, program: _Program) -> tuple[LaunchPart, Steps]:
+        """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
+        if program.cell.task == "fit":
+            program = self._reference_of(program)
+        plan, steps_ns = self._plan, list[Steps]()
+        begin_ns = spent_ns = steps = 0
+        while spent_ns < plan.warmup_s * 1e9 or steps < plan.warmup_steps:
+            measured, (step_ns,) = self._measure("warmup", program, warm_up_segments(program.pace))
+            begin_ns = begin_ns or measured.begin_ns
+            spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
+            steps_ns.append(step_ns)
+            program.pace = Pace(pace_ns(step_ns))
+            if steps >= STEPS_MAX:
+                break
+        if program.cell.device != "cpu":
+            segments = probe_segments(program.pace)
+            _, waits_ns = self._measure("warmup", program, segments)
+            program.pace = probed_pace(program.pace, segments, waits_ns)
+        phase = Phase(name="warmup", begin_ns=begin_ns, duration_ns=spent_ns)
+        return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
+
+    def _begin_fit(self, program: _Program, epoch_updates: int) -> None:
+        """Plan the updates of a fit, and build its reference: the same program, on resident batches."""
+        plan = self._plan
+        whole = plan.epochs * epoch_updates
+        program.updates = min(whole, plan.fit_steps or whole)
+        if program.updates == 1:
+            what = (
+                "this fit has one update, and the first update is never timed; give a smaller batch, or more fit_steps"
+            )
+            raise WorkerFailed(reason("refused", message=what), goes_on=True)
+        program.fit = Fit(epochs=plan.epochs, updates=1, epoch_updates=epoch_updates, reference_ns=[], test_ns=None)
+        cell = replace(program.cell, task="train", feed="device")
+        reference = _Program(len(self.plan.cells) + program.index, cell)
+        self._programs[_reference_key(program.cell)] = reference
+        self._build(reference)
+
+    def _reference_of(self, program: _Program) -> _Program:
+        return self._programs[_reference_key(program.cell)]
+
+    def _refer(self, program: _Program) -> float:
+        """Run the reference of a fit; return the seconds that it took."""
+        reference = self._reference_of(program)
+        segments = block_segments(reference.pace, REFERENCE_S, self._plan.lead_in_s)
+        measured, waits_ns = self._measure("steady", reference, segments)
+        reference.pace = reference.pace.after(segments, waits_ns)
+        steps = segments[-1].waits * segments[-1].per_wait
+        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, float(waits_ns[-1].sum()) / steps])
+        return measured.span_ns / 1e9
+
+    def _stretch(self, program: _Program, cycle: int) -> tuple[Blocks, Steps, int]:
+        seconds = max(STRETCH_S, STRETCH_REFERENCES * self._refer(program))
+        fit, is_waited = program.fit, program.cell.device == "cpu"
+        assert fit.epoch_updates is not None
+        in_epoch = fit.epoch_updates - fit.updates % fit.epoch_updates
+        # Before its first stretch the reference shows its pace.
+        pace = program.pace.waited_ns if cycle else fit.reference_ns[-1]
+        steps = min(filling(seconds, pace), in_epoch, program.updates - fit.updates)
+        segments = [Segment(steps) if is_waited else Segment(1, steps)]
+        measured, (waits_ns,) = self._measure("steady", program, segments, is_block=True)
+        program.fit = fit = replace(fit, updates=fit.updates + steps)
+        duration_ns = int(waits_ns.sum())
+        program.pace = Pace(duration_ns / steps)
+        groups = None if is_waited else Groups(steps, steps, duration_ns)
+        ran = Ran(0, waits_ns if is_waited else np.array([], np.int64), groups)
+        if (left := program.updates - fit.updates) == 0:
+            self._refer(program)
+        return self._as_blocks(ran, cycle, measured), ran.step_ns, left
+
+    def _as_blocks(self, ran: Ran, cycle: int, measured: Measured) -> Blocks:
+        counters = dict(zip(self._counters, measured.counters, strict=True))
+        if self.spec.variant.slowdown_pct:
+            counters[INJECTED_NS] = measured.injected_ns
+        return ran.as_blocks(cycle, measured.begin_ns, measured.span_ns, counters)
+
+    def _launches_of(self, key: str) -> dict[LaunchKey, Launch]:
+        return {known: launch for known, launch in self.launches.items() if known[0] == key}
+
+    def _turn(self, program: _Program | None, do: Callable[[], Result]) -> Result | None:
+        """Let the worker run for one thing, and stop it again; None where it or the program has failed, or fails."""
+        if self.has_ended or (program is not None and program.has_failed):
+            return None
+        self._at = program
+        result = None
+        try:
+            try:
+                result = do()
+            except WorkerFailed as failed:
+                self._take_failure(failed)
+            if not self.has_ended:
+                self._asked.stop()
+        except WorkerFailed as failed:
+            self._take_failure(failed)
+            return None
+        except BaseException:
+            self.end()
+            raise
+        return result
+
+    def _phase_of(self, phase: PhaseName, request: Requests, *, is_phase: bool = True) -> Done:
+        """Ask for something that is a phase of its own, unless the framework has no such phase."""
+        self._phase = phase
+        done = self._asked.ask(request, self._limit_s)
+        assert isinstance(done, Done)
+        if is_phase and done.span_ns is not None:
+            done.part.phases = [*done.part.phases, Phase(name=phase, begin_ns=done.begin_ns, duration_ns=done.span_ns)]
+        return done
+
+    def _measure(
+        self,
+        phase: PhaseName,
+        program: _Program,
+        segments: list[Segment],
+        *,
+        is_block: bool = False,
+        is_summed: bool = False,
+    ) -> tuple[Measured, list[Steps]]:
+        """Run segments of a program; return the answer, and the waits of each segment or their sum."""
+        self._phase = phase
+        request = Measure(
+            program=program.index,
+            segments=segments,
+            slowdown_pct=self.spec.variant.slowdown_pct if is_block else 0.0,
+            is_block=is_block,
+            is_summed=is_summed,
+        )
+        measured = self._asked.ask(request, self._limit_s)
+        assert isinstance(measured, Measured)
+        return measured, measured.waits_ns([Segment(1)] * len(segments) if is_summed else segments)
+
+    def _take_failure(self, failed: WorkerFailed) -> None:
+        """Put a failure where it belongs; launches that are measured keep what they have."""
+        failure = Failure(phase=self._phase, reason=failed.reason, stderr_tail=failed.stderr_tail)
+        guilty = None if self._at is None else self._at.cell.key
+        if failed.goes_on and self._at is not None:
+            self._at.has_failed = True
+            launches = self._launches_of(self._at.cell.key)
+        else:
+            self.end()
+            launches = {key: launch for key, launch in self.launches.items() if not self._programs[key[0]].has_failed}
+        for (key, group), launch in launches.items():
+            if (key, group) in self.measured and (failure.phase in MEASURING or guilty not in {None, key}):
+                launch.notes.append(reason("process_ended_early", cell=guilty or key))
+            elif guilty is not None and key != guilty:
+                launch.failure = Failure(phase=failure.phase, reason=reason(SHARED_PROCESS_ENDED, cell=guilty))
+            elif launch.failure is None:
+                launch.failure = failure
+
+
+def _reference_key(cell: Cell) -> str:
+    return f"{cell.key} reference"

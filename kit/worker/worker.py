@@ -1,0 +1,396 @@
+"""The worker: holds programs of one framework, and does what its runner asks, one request at a time.
+
+prepare ─ join │ load ─ build ─ trace ─ compile ─ first step ─ warm-up ─ block … block ─ conclude │ finish
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import platform
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+import psutil
+from msgspec.structs import replace
+
+from kit import clock
+from kit.backends.catalog import CATALOG, load, load_operations
+from kit.backends.environment import decided_by_environment
+from kit.backends.program.backend import OwnProgram
+from kit.backends.program.results import HOST, device_of, leaves
+from kit.backends.program.source import import_function, line_in
+from kit.backends.protocol import Backend, DeviceBatch, Output, Runnable, Stepping
+from kit.backends.ranks import ALONE, RankPlace, all_reduces
+from kit.devices.catalog import DEVICES, member_environment
+from kit.errors import KitError
+from kit.profile.cell import Cell
+from kit.profile.launch import Compilations, Failure, LaunchPart, Phase, Rank, Threads
+from kit.profile.reason import Reason, reason
+from kit.profile.store import Steps
+from kit.sensors.catalog import EdgeCounters
+from kit.sensors.linux import peak_memory_b, process_age_ns
+from kit.version import __version__
+from kit.worker.address import free_address
+from kit.worker.device_events import timed_on_device
+from kit.worker.device_memory import ran_out
+from kit.worker.fit import FitFeed, scored
+from kit.worker.injected_delay import InjectedDelay
+from kit.worker.inputs import Inputs, feed, load_inputs
+from kit.worker.messages import (
+    Build,
+    Compile,
+    Conclude,
+    Done,
+    Failed,
+    Finish,
+    Join,
+    Load,
+    Measure,
+    Measured,
+    Prepare,
+    Reach,
+    Release,
+    Request,
+    Requests,
+    Score,
+    Trace,
+)
+from kit.worker.parity import record_parity
+from kit.worker.rank_cpus import cpus_of_rank
+from kit.worker.step_loop import run_segments
+from kit.worker.thread_use import ThreadUse
+from kit.workloads.data.batches import Epochs
+from kit.workloads.parity import PARITY_BATCH
+from kit.workloads.weights import initial_weights
+
+# On a CPU a step has returned when it is done, or its wait costs next to nothing.
+HOST_DEVICE = "cpu"
+# Of a framework's message: XLA's can fill pages, and the stack is in the tail of standard error.
+MESSAGE_LENGTH = 500
+# Each empty wait takes microseconds; the median leaves out what a stall adds to some.
+EMPTY_WAITS = 20
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> int:
+    """Answer requests until `Finish` or their end; return the exit code, 1 after a failure that is no program's."""
+    worker, encoder, decoder = _Worker(), msgspec.json.Encoder(), msgspec.json.Decoder(Requests)
+    for line in requests:
+        request = decoder.decode(line)
+        program: int | None = getattr(request, "program", None)
+        try:
+            answer: Done | Measured | Failed = worker.answer(request)
+        except Exception as error:
+            if not isinstance(error, KitError):
+                traceback.print_exc()
+            answer = Failed(program=program, reason=worker.reason_of(error))
+            # Released before it is said, as what comes next may need its memory. A traceback holds its frames.
+            error.__traceback__ = None
+            worker.release(program)
+        answers.write(encoder.encode(answer) + b"\n")
+        answers.flush()
+        if isinstance(request, Finish) or (isinstance(answer, Failed) and program is None):
+            return int(isinstance(answer, Failed))
+    return 0
+
+
+class _Running:
+    """A program that has been built."""
+
+    def __init__(self, cell: Cell, seed: int, program: Runnable, batches: Iterator[DeviceBatch]) -> None:
+        self.cell, self.seed, self.program, self.batches = cell, seed, program, batches
+        self.delay: InjectedDelay | None = None
+        self.compiled_before: Compilations | None = None  # after the first step
+        self.output: Output = None  # of the last step
+        self.thread_use = ThreadUse()
+
+
+class _Worker:
+    """One framework and its programs."""
+
+    _prepared: Prepare
+    _threads: Threads
+    _counters: EdgeCounters
+    _backend: Backend
+
+    def __init__(self) -> None:
+        self._inputs: dict[int, Inputs] = {}
+        self._fits: dict[int, FitFeed] = {}
+        self._programs: dict[int, _Running] = {}
+        self._proofs: dict[str, LaunchPart] = {}  # by cell: the points of a sweep share one, which is of small batches
+        self._rank = ALONE
+
+    def answer(self, request: Requests) -> Done | Measured:
+        """Do what is asked; the framework's own exceptions pass."""
+        handlers: dict[type[Request], Callable[[Any], Done | Measured]] = {
+            Prepare: self._prepare,
+            Reach: lambda request: Done(address=free_address(request.towards)),
+            Join: self._join,
+            Load: self._load,
+            Build: self._build,
+            Trace: self._trace,
+            Compile: self._compile,
+            Measure: self._measure,
+            Conclude: self._conclude,
+            Score: self._score,
+            Release: self._release,
+            Finish: self._finish,
+        }
+        return handlers[type(request)](request)
+
+    def release(self, program: int | None) -> None:
+        """Give back what a program holds; what was frozen for its steps may be collected again."""
+        if program is not None:
+            for held in (self._programs, self._inputs, self._fits):
+                held.pop(program, None)
+        gc.unfreeze()
+        gc.collect()
+
+    def reason_of(self, error: Exception) -> Reason:
+        """Return an exception as a reason, its message in one line."""
+        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        if isinstance(error, KitError):
+            return reason("refused", message=message)
+        known = {"type": type(error).__name__, "message": message}
+        prepared = getattr(self, "_prepared", None)
+        if prepared is not None and prepared.device != HOST_DEVICE and ran_out(error):
+            return reason("out_of_device_memory", **known)
+        for source in [] if prepared is None else prepared.sources:
+            if (line := line_in(source, error)) is not None:
+                return reason("program_raised", **known, file=source.path, line=line)
+        return reason("exception", **known)
+
+    def _prepare(self, request: Prepare) -> Done:
+        age_ns, begin_ns = process_age_ns(), clock.now_ns()
+        started = [] if age_ns is None else [Phase(name="start", begin_ns=begin_ns - age_ns, duration_ns=age_ns)]
+        self._prepared = request
+        self._source, _ = clock.choose_source(request.clock)
+        self._calibration = clock.calibrate(self._source)
+        environment = decided_by_environment(CATALOG[request.backend], os.environ, not request.has_own_threads)
+        if request.hides_devices:
+            os.environ |= member_environment(request.device, request.devices, os.environ)
+        self._cpus = cpus_of_rank(request)
+        if request.parts > 1:
+            os.sched_setaffinity(0, self._cpus)
+            if request.parts == request.devices:
+                os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
+        begin_ns = clock.now_ns()
+        self._backend = load(request.backend)
+        for source in request.sources:
+            import_function(source)
+        part = LaunchPart(
+            python=platform.python_version(),
+            phases=started,
+            environment=environment,
+            calibration_start=self._calibration,
+        )
+        return replace(_timed(begin_ns, part), kit_version=__version__)
+
+    def _join(self, request: Join) -> Done:
+        prepared, backend = self._prepared, self._backend
+        # A backend that knows no such device need not share one; it says so when its first program is built.
+        is_shared = DEVICES[prepared.device].shares_memory and hasattr(backend, "share_gpu_memory")
+        if is_shared:
+            backend.share_gpu_memory(request.memory_fraction)
+        if request.addresses:
+            self._rank = RankPlace(request.rank, tuple(request.addresses))
+        if request.devices:
+            backend.join(self._rank, prepared.device, request.devices)
+        # Another host may have fewer CPUs than the runner's, and so may the node of a board.
+        threads = min(request.threads, len(self._cpus)) if request.addresses else request.threads
+        setting = backend.set_threads(None if prepared.has_own_threads else threads)
+        self._threads = Threads(
+            requested=threads, reported=setting.reported, reason=setting.reason, cpus=list(self._cpus)
+        )
+        # Counters are opened once the framework has its threads: what was before belongs to no block.
+        self._counters = EdgeCounters(self._cpus)
+        host = hashlib.sha256(platform.node().encode()).hexdigest()
+        rank = Rank(host_sha256=host, cpus=list(self._cpus), threads=setting.reported)
+        part = LaunchPart(
+            threads=self._threads,
+            ranks=[rank] if request.addresses else [],
+            device_memory_fraction=request.memory_fraction if is_shared else None,
+        )
+        return Done(part=part, counters=list(self._counters.names))
+
+    def _load(self, request: Load) -> Done:
+        begin_ns = clock.now_ns()
+        inputs = load_inputs(request.cell, request.data, request.seed, self._rank)
+        self._inputs[request.program] = inputs
+        part = LaunchPart(data=inputs.used)
+        if request.cell.task != "fit":
+            return _timed(begin_ns, part)
+        epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), request.cell.batch, seed=request.seed)
+        self._fits[request.program] = FitFeed(epochs, inputs, request.cell.feed)
+        return replace(_timed(begin_ns, part), epoch_updates=epochs.steps)
+
+    def _build(self, request: Build) -> Done:
+        begin_ns, cell, backend = clock.now_ns(), request.cell, self._backend
+        prepared = self._prepared
+        wanted = prepared.devices // prepared.parts or 1
+        if (seen := backend.count(cell.device)) < wanted:
+            raise KitError(f"{backend.name} sees {seen} {cell.device}, and --devices needs {wanted}; see `kit doctor`")
+        if request.source is not None:
+            own_program = OwnProgram(request.source, cell)
+            running = _Running(cell, request.seed, own_program, own_program.batches)
+        elif (inputs := self._inputs.get(request.program)) is None:
+            running = _Running(cell, request.seed, load_operations(cell.backend)(cell), repeat(None))
+        else:
+            fit = self._fits.get(request.program)
+            trained = cell if fit is None else replace(cell, task="train")
+            program = backend.build(
+                inputs.workload, trained, initial_weights(inputs.workload, request.seed), request.seed
+            )
+            if fit is not None:
+                fit.hold(program)
+            batches = iter(()) if fit is not None else feed(program, list(map(inputs.part, inputs.pool)), cell)
+            running = _Running(trained, request.seed, program, batches)
+        self._programs[request.program] = running
+        # A user program may have imported its framework just now.
+        return _timed(begin_ns, LaunchPart(backend_version=backend.version))
+
+    def _trace(self, request: Trace) -> Done:
+        begin_ns = clock.now_ns()
+        return _timed(begin_ns) if self._programs[request.program].program.trace() else Done()
+
+    def _compile(self, request: Compile) -> Done:
+        begin_ns = clock.now_ns()
+        done = _timed(begin_ns) if self._programs[request.program].program.compile() else Done()
+        # What the build left behind is collected now, not in the middle of a step.
+        gc.collect()
+        gc.freeze()
+        return done
+
+    def _measure(self, request: Measure) -> Measured:
+        running, counters = self._programs[request.program], self._counters
+        if (fit := self._fits.get(request.program)) is not None:
+            running.batches = fit.batches(sum(segment.waits * segment.per_wait for segment in request.segments))
+        stepping: Stepping = running.program
+        injected_before_ns = 0
+        if request.slowdown_pct:
+            running.delay = running.delay or InjectedDelay(running.program, request.slowdown_pct)
+            stepping, injected_before_ns = running.delay, running.delay.injected_ns
+        stamps = clock.stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        if request.is_block:
+            running.thread_use.block_begins()
+        before = counters.read()
+        begin_ns = clock.now_ns()
+        running.output = run_segments(stepping, running.batches, request.segments, stamps)
+        span_ns = clock.now_ns() - begin_ns
+        after = counters.read()
+        if request.is_block:
+            running.thread_use.block_ends()
+        waits_ns = stamps.intervals_ns(self._calibration)
+        self._check(running, waits_ns, request)
+        resident_b = None
+        if running.compiled_before is None:
+            running.compiled_before = running.program.compilations()
+            resident_b = psutil.Process().memory_info().rss
+        if request.is_summed:
+            begins = np.cumsum([0, *(segment.waits for segment in request.segments[:-1])])
+            waits_ns = np.add.reduceat(waits_ns, begins)
+        return Measured(
+            begin_ns=begin_ns,
+            span_ns=span_ns,
+            waits=waits_ns.tobytes(),
+            counters=[
+                None if first is None or last is None else last - first
+                for first, last in zip(before, after, strict=True)
+            ],
+            injected_ns=0 if running.delay is None else running.delay.injected_ns - injected_before_ns,
+            resident_b=resident_b,
+        )
+
+    def _check(self, running: _Running, waits_ns: Steps, request: Measure) -> None:
+        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count."""
+        if waits_ns.min() <= 0:
+            raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
+        program = running.program
+        if isinstance(program, OwnProgram):
+            first = request.segments[-1]
+            program.check(running.output, waits_ns[-first.waits :] // first.per_wait)
+        elif running.compiled_before is None:
+            devices = {device_of(leaf) for leaf in leaves(running.output)} - {None}
+            kinds = {HOST_DEVICE if device == HOST else str(device) for device in devices}
+            if kinds and running.cell.device not in kinds:
+                where = " and ".join(sorted(kinds))
+                raise KitError(f"the first step ran on the {where}, but --device is {running.cell.device}")
+
+    def _conclude(self, request: Conclude) -> Done:
+        """Check and prove a program; the span is the proof's."""
+        running = self._programs[request.program]
+        program = running.program
+        before, after = running.compiled_before, program.compilations()
+        if before is not None and before.count is not None and after.count is not None:
+            after = replace(after, count=after.count - before.count)
+        used = running.thread_use.used()
+        threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
+        part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads))
+        if not np.isfinite(program.to_host(running.output)).all():
+            # Nonsense is not timed: a network that diverged skips work on some hardware.
+            part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
+            return Done(part=part)
+        if running.cell.device != HOST_DEVICE:
+            part.settings = program.settings()
+            part.empty_wait_ns = _empty_wait_ns(program)
+        if request.event_steps:
+            part.device_events = timed_on_device(program, running.batches, request.event_steps)
+        begin_ns = clock.now_ns()
+        if not request.proves:
+            return Done(part=part)
+        part.add(self._proof(request.program, running))
+        return _timed(begin_ns, part)
+
+    def _proof(self, program: int, running: _Running) -> LaunchPart:
+        """Return the parity losses and the kernels of a workload."""
+        cell, inputs = running.cell, self._inputs.get(program)
+        if inputs is None or (cell.devices > 1 and not all_reduces()):
+            return LaunchPart()  # devices that learn apart from each other have losses that compare with nothing
+        # Every device has a part of the small batch, as it has of the cell's own.
+        batch = min(max(PARITY_BATCH // cell.devices, 1) * cell.devices, cell.batch)
+        small = replace(cell, batch=batch)
+        if small.key not in self._proofs:
+            self._proofs[small.key] = record_parity(self._backend, inputs, small, running.seed)
+        return self._proofs[small.key]
+
+    def _score(self, request: Score) -> Done:
+        begin_ns = clock.now_ns()
+        try:
+            fit = scored(request.fit, self._fits[request.program].program, self._inputs[request.program])
+        except Exception as error:
+            fit = replace(request.fit, reason=self.reason_of(error))
+        return _timed(begin_ns, LaunchPart(fit=fit))
+
+    def _release(self, request: Release) -> Done:
+        self.release(request.program)
+        return Done()
+
+    def _finish(self, _request: Finish) -> Done:
+        begin_ns, prepared, part = clock.now_ns(), self._prepared, LaunchPart(peak_memory_b=peak_memory_b())
+        if prepared.device != HOST_DEVICE:
+            part.peak_device_memory_b = self._backend.peak_memory_b(prepared.device)
+        part.device_ids = DEVICES[prepared.device].ids(prepared.devices // prepared.parts)
+        part.calibration_end = clock.calibrate(self._source)
+        part.certificate = clock.certify(self._source, self._calibration, part.calibration_end)
+        return _timed(begin_ns, part)
+
+
+def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
+    """Return that a phase, which began then, is done now."""
+    return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
+
+
+def _empty_wait_ns(program: Runnable) -> int:
+    """Return the median time of a wait with nothing to wait for."""
+    waits_ns = []
+    program.synchronize()
+    for _ in range(EMPTY_WAITS):
+        begin_ns = clock.now_ns()
+        program.synchronize()
+        waits_ns.append(clock.now_ns() - begin_ns)
+    return round(float(np.median(waits_ns)))

@@ -1,0 +1,130 @@
+"""How many steps a worker is asked for, against a device of known steps and waits: times are filled, k is found."""
+
+import math
+
+import numpy as np
+import pytest
+from profile_builder import MS, S
+
+from kit.runner.segments import (
+    GROUP_MAX_S,
+    STEPS_MAX,
+    WAIT_FRACTION,
+    Pace,
+    block_segments,
+    event_steps,
+    long_segments,
+    pace_ns,
+    probe_segments,
+    probed_pace,
+    warm_up_segments,
+)
+
+
+class Device:
+    """Steps queue up behind each other; a wait ends `wait_ns` after the last of them."""
+
+    def __init__(self, host_ns, work_ns, wait_ns):
+        self.host_ns, self.work_ns, self.wait_ns = host_ns, work_ns, wait_ns
+        self.step_ns = max(host_ns, work_ns)  # without a wait
+
+    def run(self, segments):
+        """The waits of each segment."""
+        first_ns = min(self.host_ns, self.work_ns) + self.wait_ns
+        return [np.full(waits, first_ns + per_wait * self.step_ns, np.int64) for waits, per_wait in segments]
+
+    def probed(self):
+        pace = Pace(float(self.run(warm_up_segments(Pace(1.0)))[0][-1]))
+        segments = probe_segments(pace)
+        return probed_pace(pace, segments, self.run(segments))
+
+
+DEVICES = {
+    "device bound": Device(20_000, 200_000, 30_000),
+    "host bound": Device(20_000, 5_000, 30_000),
+    "long steps": Device(5_000, 50_000_000, 30_000),
+    "short steps": Device(100, 300, 40_000),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+def test_so_many_steps_go_without_a_wait_that_it_vanishes_and_blocks_are_as_long_as_planned(device):
+    pace = device.probed()
+    for _ in range(2):
+        segments = block_segments(pace, 1.0, 0.02)
+        lead_in, waited, groups = segments
+        assert lead_in.per_wait == waited.per_wait == 1 and groups.per_wait == pace.per_wait
+        waits_ns = device.run(segments)
+        step_ns = waits_ns[-1].sum() / groups.waits / groups.per_wait
+        assert device.step_ns <= step_ns <= device.step_ns * (1 + 1.1 * WAIT_FRACTION)
+        pace = pace.after(segments, waits_ns)
+    # A quarter of the block shows the latency. A group is not cut, and two steps that are waited for are the least.
+    longest_ns = float(max(waits_ns[-1].max(), 2 * waits_ns[1].max()))
+    *latency_ns, groups_ns = [float(waits.sum()) for waits in waits_ns]
+    assert sum(latency_ns) == pytest.approx(S / 4, abs=longest_ns)
+    assert groups_ns == pytest.approx(0.75 * S, abs=longest_ns)
+
+
+@pytest.mark.parametrize(
+    ("device", "steps"),
+    [(Device(0, 200_000, 30_000), 15), (Device(0, 200_000, 0), 1), (Device(0, 400 * MS, 100 * MS), 2)],
+    ids=["a wait of a seventh", "no wait", "a second of long steps"],
+)
+def test_no_more_steps_than_needed_go_without_a_wait(device, steps):
+    assert device.probed().per_wait == steps
+    assert steps * device.step_ns <= GROUP_MAX_S * 1e9
+
+
+def test_a_stall_beside_one_probe_decides_nothing():
+    device = DEVICES["device bound"]
+    pace = Pace(250_000.0)
+    segments = probe_segments(pace)
+    waits_ns = device.run(segments)
+    for groups_ns in waits_ns:
+        groups_ns[0] += 100 * MS
+    assert probed_pace(pace, segments, waits_ns) == device.probed()
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "lead_in", "timed"),
+    [
+        (1 * MS, 20, 230),
+        (3 * MS, 7, 77),
+        (1_000, 20_000, STEPS_MAX),
+        (100 * MS, 1, 2),
+        (10 * S, 1, 2),
+    ],
+)
+def test_a_block_on_a_cpu_is_filled_at_its_pace_within_bounds(step_ns, lead_in, timed):
+    assert block_segments(Pace(step_ns), 0.25, 0.02) == [(lead_in, 1), (timed, 1)]
+
+
+def test_the_pace_at_the_end_counts_not_the_slow_beginning():
+    assert pace_ns(np.array([50 * MS] * 5 + [MS] * 10)) == MS
+    assert pace_ns(np.array([0] * 3)) == 1, "a clock that is too coarse asks for no endless block"
+    segments = block_segments(Pace(MS), 0.25, 0.02)
+    assert Pace(MS).after(segments, [np.array([50 * MS] * 20), np.array([2 * MS] * 230)]) == Pace(2 * MS)
+
+
+@pytest.mark.parametrize("slowing", [1.0, 1.05, 0.95])
+@pytest.mark.parametrize("pace", [Pace(1_000.0), Pace(2 * MS), Pace(10 * MS, 9 * MS, 5)])
+def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_changes(pace, slowing):
+    spent_ns, step_ns = 0.0, pace.pipelined_ns or pace.waited_ns
+    while spent_ns < 12 * S:
+        (segment,) = long_segments(pace, 12 - spent_ns / S)
+        assert segment.per_wait == pace.per_wait and segment.waits <= STEPS_MAX
+        step_ns *= slowing if segment.waits * step_ns > S / 2 else 1
+        spent_ns += segment.waits * segment.per_wait * step_ns
+        pace = pace.after_groups(step_ns)
+    assert 12 * S <= spent_ns <= 1.01 * 12 * S
+
+
+@pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])
+def test_a_warm_up_is_asked_for_in_parts_of_a_tenth_of_a_second(step_ns, steps):
+    assert warm_up_segments(Pace(step_ns)) == [(steps, 1)]
+
+
+@pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (50 * MS, 10), (3 * S, 1)])
+def test_events_time_half_a_second_at_most(step_ns, steps):
+    assert event_steps(Pace(step_ns)) == steps
+    assert math.prod(probe_segments(Pace(step_ns))[1]) * step_ns <= max(9, 9 * step_ns / S) * S
