@@ -60,7 +60,4 @@ IMAGE = _variable("KIT_IMAGE", "kit", "", "Names the container image, for the pr
 IMAGE_DIGEST = _variable("KIT_IMAGE_DIGEST", "kit", "", "Gives the digest of the container image, for the profile.")
 REVISION = _variable("KIT_REVISION", "kit", "", "Gives the git revision of Steadykit in an image, for the profile.")
 COMMAND = _variable("KIT_COMMAND", "kit", "", "Gives the command that messages name for resuming a run.")
-RANKS_TOKEN = _variable(
-    "KIT_RANKS_TOKEN", "kit", "", "Carries the secret by which the ranks of a launch recognize rank 0."
-)
 FLEET_PLAN = _variable("KIT_FLEET_PLAN", "kit", "", "Names the file of a fleet's plan to ReFrame.")
