@@ -10,6 +10,7 @@ import tempfile
 from contextlib import suppress
 
 import msgspec
+import psutil
 
 from kit.errors import KitError
 from kit.profile.reason import Reason, reason
@@ -113,8 +114,15 @@ class Process:
         assert self._popen.stdout is not None
         self._popen.stdout.close()
         self._errors.close()
-        if self._folder:  # a supervisor that was killed has left it
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._folder:
+            return
+        if self._popen.returncode < 0:
+            # A supervisor that was killed has left the folder, and what the worker has started.
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    if process.environ().get("TMPDIR") == self._folder:
+                        process.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _send(self, line: bytes) -> None:
         assert self._popen.stdin is not None

@@ -1,0 +1,169 @@
+"""Ranks and their supervisors are real; below them a program in the worker's place answers as each test plans it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from real_worker import cell, spec_of
+
+from kit.errors import KitError
+from kit.runner import ranks
+from kit.runner.interrupt import StopFlag
+from kit.runner.ranks import Ranks, WorkerFailed
+from kit.runner.worker import phase_limit_s
+from kit.worker.messages import Build, Finish, Measure, Segment
+
+# Acts by the rank that it is, as `Prepare` says, and answers the rest with `Done`.
+STAND_IN = """
+import base64, ctypes, json, os, signal, subprocess, sys, time
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # as a worker does: it ends with its supervisor
+plan, rank = json.loads(os.environ["PLAN"]), 0
+for line in sys.stdin:
+    request = json.loads(line)
+    kind, done = request["type"], {"type": "Done", "address": "127.0.0.1:1", "counters": [*plan["counters"][0]]}
+    rank = request.get("part", rank)
+    if kind == "Prepare":
+        done["part"] = {"python": plan["pythons"][rank]}
+    if kind == "Measure":
+        waits = b"".join(ns.to_bytes(8, "little") for ns in plan["waits"][rank])
+        done = {"type": "Measured", "begin_ns": rank, "span_ns": 9, "waits": base64.b64encode(waits).decode(),
+                "counters": [*plan["counters"][rank].values()]}
+    if kind == "Build" and rank == plan["guilty"]:
+        exec(plan["does"])
+    print(json.dumps(done), flush=True)
+"""
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+COUNTERS = {"process.cpu_ns": 10, "machine.busy_ns": 100, "pressure.cpu_some_ns": 7}
+PLAN = {"pythons": ["3.11.7"] * 3, "guilty": None, "does": "", "waits": [[5, 5]] * 3, "counters": [COUNTERS] * 3}
+LIMIT_S = 60
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Start ranks that act as planned, prepared and joined: `started(ranks=1, **plan) -> Ranks`."""
+    program, python = tmp_path / "program.py", tmp_path / "python"
+    program.write_text(STAND_IN)
+    python.write_text(f'#!/bin/sh\n[ "$2" = kit.worker ] && set -- {program}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(ranks, "FAILED_GRACE_S", 0.5)
+    monkeypatch.setattr(ranks, "ENDED_GRACE_S", 0.5)
+    made = []
+
+    def start(count=1, stop=None, **plan):
+        spec = spec_of(cell(devices=count), ranks=count, cpus=[*range(count)], env={"PLAN": json.dumps(PLAN | plan)})
+        spec = spec._replace(variant=type(spec.variant)(name="v", python=str(python), env=spec.variant.env))
+        # These CPUs need not be there: the stand-in takes none.
+        spec = spec._replace(prepare=type(spec.prepare)(**_fields(spec.prepare) | {"cpus": [0]}))
+        made.append(Ranks(spec, stop or StopFlag()))
+        made[-1].ask(spec.prepare, LIMIT_S)
+        made[-1].ask(spec.join, LIMIT_S)
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.end()
+
+
+def _fields(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def failure_of(worker, request=None, limit_s=LIMIT_S):
+    with pytest.raises(WorkerFailed) as failed:
+        worker.ask(request or Build(program=0, cell=cell(), seed=0), limit_s)
+    return failed.value
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "values"),
+    [
+        ("print('noise', flush=True)", "protocol", {}),
+        (KILL, "signal", {"signal": "SIGKILL"}),
+        (f"sys.stdout.write('half an ans'); sys.stdout.flush(); {KILL}", "signal", {"signal": "SIGKILL"}),
+        ("print('last words', file=sys.stderr); sys.exit(3)", "exit_code", {"exit_code": 3, "message": "last words"}),
+        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "supervisor_ended", {"signal": "SIGKILL"}),
+        ("time.sleep(60)", "phase_timeout", {"limit_s": 0.5}),
+    ],
+)
+def test_how_a_worker_failed_is_said_and_nothing_of_it_is_left(started, does, code, values):
+    worker = started(guilty=0, does=f"subprocess.Popen(['sleep', '61.41'], stdout=subprocess.DEVNULL); {does}")
+    failed = failure_of(worker, limit_s=0.5 if code == "phase_timeout" else LIMIT_S)
+    assert (failed.reason.code, failed.goes_on) == (code, False)
+    assert values.items() <= failed.reason.values.items()
+    left = subprocess.run(["pgrep", "-f", "^sleep 61.41"], capture_output=True, text=True, check=False).stdout.split()
+    assert left == []
+
+
+def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started):
+    failed = failure_of(started(2, guilty=1, does=KILL))
+    assert (failed.reason.code, failed.reason.values["rank"]) == ("signal", 1)
+
+
+def test_a_program_that_fails_in_one_rank_alone_ends_all(started):
+    failed = failure_of(started(2, guilty=1, does='done = {"type": "Failed", "program": 0, "reason": {"code": "x"}}'))
+    assert (failed.reason.code, failed.reason.values["rank"], failed.goes_on) == ("x", 1, False)
+
+
+def test_ranks_of_other_software_are_named(started):
+    with pytest.raises(WorkerFailed) as failed:
+        started(2, pythons=["3.11.7", "3.12.1"])
+    values = failed.value.reason.values
+    assert (failed.value.reason.code, values["rank"], values["there"]) == ("ranks_differ", 1, "3.12.1")
+
+
+def test_the_slowest_ranks_times_and_the_sum_of_what_all_use(started):
+    counters = [{name: value * (rank + 1) for name, value in COUNTERS.items()} for rank in range(2)]
+    worker = started(2, waits=[[5, 5], [7, 6]], counters=counters)
+    measured = worker.ask(Measure(program=0, segments=[Segment(2)]), LIMIT_S)
+    assert measured.waits_ns([Segment(2)])[0].tolist() == [7, 6]
+    assert measured.begin_ns == 0, "by rank 0's clock"
+    # The ranks share the one CPU, which is counted once; what the machine counts is rank 0's.
+    assert measured.counters == [30, 100, 7]
+
+
+def test_a_worker_that_does_not_stop_fails(started, monkeypatch):
+    worker = started()
+    monkeypatch.setattr(ranks, "STOP_LIMIT_S", 0.0)
+    with pytest.raises(WorkerFailed) as failed:
+        worker.stop()
+    assert failed.value.reason.code == "does_not_stop"
+
+
+def test_an_interrupt_ends_a_worker_that_is_busy(started):
+    stop = StopFlag()
+    worker = started(stop=stop, guilty=0, does="time.sleep(60)")
+    stop.requested, begin_s = True, time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        worker.ask(Build(program=0, cell=cell(), seed=0), LIMIT_S)
+    assert time.monotonic() - begin_s < 10
+
+
+def test_a_worker_that_finishes_leaves_no_process_and_no_files(started):
+    def files():
+        return {*Path("/tmp").glob("steadykit-" + "?" * 12)}
+
+    before = files()
+    worker = started()
+    assert len(files() - before) >= 1
+    children = psutil.Process().children(recursive=True)
+    worker.ask(Finish(), LIMIT_S)
+    worker.end()
+    assert not any(child.is_running() for child in children)
+
+
+def test_a_target_that_cannot_be_started_is_one_line():
+    spec = spec_of(cell())
+    spec = spec._replace(variant=type(spec.variant)(name="v", python="/nowhere/python"))
+    with pytest.raises(KitError, match=r"^/nowhere/python cannot be started: No such file or directory; install it"):
+        Ranks(spec, StopFlag())
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "inf", "nan"])
+def test_a_phase_limit_that_is_none_is_refused(monkeypatch, text):
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", text)
+    with pytest.raises(KitError, match="give a number of seconds above 0"):
+        phase_limit_s()
