@@ -60,9 +60,9 @@ def test_a_healthy_board_passes_and_its_response_is_as_planted(first_hour):
     }  # fmt: skip
     responses = {response.sensor: response for response in profile.responses}
     counter, power, clock = (responses[f"nvml.0.{name}"] for name in ("energy", "power", "frequency"))
-    assert counter.delay_ns == pytest.approx(60 * MS, abs=50 * MS)
+    assert counter.delay_ns == pytest.approx(60 * MS, abs=80 * MS)
     assert (counter.load, counter.before) == (pytest.approx(588, rel=0.02), pytest.approx(98, rel=0.1))
-    assert power.lag_ns == pytest.approx(75 * MS, abs=50 * MS)
+    assert power.lag_ns == pytest.approx(75 * MS, abs=80 * MS)
     assert (clock.before, clock.load) == pytest.approx((345, 1755), rel=0.01)
     assert len(power.at_ns) == len(power.values) > 100
     # Joules of later runs allow for what was measured, and not for 1.5 s.
