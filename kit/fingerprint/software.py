@@ -27,7 +27,7 @@ PACKAGES = (
     "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-ml-py",
     "cffi", "msgspec", "psutil",
 )  # fmt: skip
-# Of environment variables: each library's own, of which new versions bring new ones.
+# Prefixes of environment variables: each library's own, of which new versions bring new ones.
 PREFIXES = (
     "KMP_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "ONEDNN_", "DNNL_",
     "CUBLAS_", "CUDNN_", "NCCL_", "MALLOC_", "TCMALLOC_", "JEMALLOC_",

@@ -15,7 +15,7 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorSummary
 
-# Of a sensor of what slows a board; each reason has a name below it.
+# How the name of a sensor ends that shows what slows a board; each reason has a name below it.
 THROTTLED = ".throttled"
 
 Boards = Mapping[str, Sequence[Accelerator]]  # by PCI bus id: as each was at the looks

@@ -19,7 +19,7 @@ from kit.runner.interrupt import StopFlag
 from kit.sensors.sampler import PERIOD_NS, Sampling
 from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS, Window
 
-# Of a sensor that does not say how often it is fresh: known boards take 20 to 100 ms.
+# The period of a sensor that does not say how often it is fresh: known boards take 20 to 100 ms.
 PERIOD_UNKNOWN_NS = 100_000_000
 # The first and the last update of a block are waited for; twice, as ticks of the sampler come late.
 ALIGNED_ENDS = 4

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 
-# Of a job's script, and of a step.
+# Slurm sets these in a job's script and in a step.
 NODES, NODE = "SLURM_JOB_NODELIST", "SLURMD_NODENAME"
 
 

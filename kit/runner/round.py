@@ -46,11 +46,11 @@ from kit.workloads.operations import is_operation
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
-# Of the memory of a GPU; the rest is for contexts and libraries, which no framework's limit counts.
+# Workers share this fraction of a GPU's memory; the rest is for contexts and libraries, which no limit counts.
 GPU_SHARE = 0.9
 # A cycle that others disturbed is measured again, until so many times the planned cycles have run.
 REPEATS_MOST = 2
-# Of operations beside networks: the best of some blocks counts, and their steps do the same from the second on.
+# Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
 CEILING_CYCLES = 3
 CEILING_WARMUP_S = 0.3
 

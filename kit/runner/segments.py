@@ -22,7 +22,7 @@ PACE_STEPS = 10
 STEPS_MAX = 200_000
 # However long they are, a block has at least so many timed steps.
 TIMED_MIN = 2
-# Of an accelerator's block: enough steps for a median of their latency, most of the time for the step time.
+# This fraction of an accelerator's block shows the latency of steps; the rest, most of it, gives the step time.
 LATENCY_FRACTION = 0.25
 # A wait may cost this fraction of its steps.
 WAIT_FRACTION = 0.01

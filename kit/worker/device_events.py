@@ -9,7 +9,7 @@ from kit.backends.protocol import DeviceBatch, Runnable
 from kit.clock import now_ns
 from kit.profile.launch import DeviceEvents
 
-# Of three groups the one on which both clocks agree best counts: a stall of the host adds to its side alone.
+# The group counts on which both clocks agree best: a stall of the host adds to its side alone.
 GROUPS = 3
 
 

@@ -52,8 +52,8 @@ def divided(cpus: Sequence[int], part: int, parts: int, near: Sequence[Collectio
     if len(shares) != parts or not are_apart or any(len(share) < count for share, count in sharers.items()):
         shares = [tuple(cpus)] * parts
     share_of_rank = shares[part]
-    place, count = shares[:part].count(share_of_rank), shares.count(share_of_rank)
-    return sorted(share_of_rank[place * len(share_of_rank) // count : (place + 1) * len(share_of_rank) // count])
+    index, count = shares[:part].count(share_of_rank), shares.count(share_of_rank)
+    return sorted(share_of_rank[index * len(share_of_rank) // count : (index + 1) * len(share_of_rank) // count])
 
 
 def _by_core(cpus: Sequence[int], cpu_root: Path) -> list[int]:

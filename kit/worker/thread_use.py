@@ -9,9 +9,9 @@ from kit.sensors.linux import TICK_NS
 from kit.sensors.protocol import FAILURES
 
 TASKS = Path("/proc/self/task")
-# Of the busiest thread's time: what computes has its share of the work, what only waits and hands over has not.
+# A thread counts if it has this fraction of the busiest thread's time: one that only waits and hands over has less.
 USED_SHARE_LEAST = 0.05
-# Of the busiest thread: with fewer ticks of the kernel, chance decides who has the share.
+# The busiest thread has at least this: with fewer ticks of the kernel, chance decides who has the share.
 BUSIEST_LEAST_NS = 20 * TICK_NS
 
 

@@ -71,7 +71,7 @@ from kit.workloads.weights import initial_weights
 
 # On a CPU a step has returned when it is done, or its wait costs next to nothing.
 HOST_DEVICE = "cpu"
-# Of a framework's message: XLA's can fill pages, and the stack is in the tail of standard error.
+# A framework's message is cut: XLA's can fill pages, and the stack is in the tail of standard error.
 MESSAGE_LENGTH = 500
 # Each empty wait takes microseconds; the median leaves out what a stall adds to some.
 EMPTY_WAITS = 20

@@ -17,7 +17,7 @@ from kit.workloads.workload import Workload
 # Distinct batches that the steps of a launch cycle through. Enough that no cache keeps the inputs from one round to
 # the next (26 MB at batch 128 on MNIST), few enough to be resident on any device.
 POOL_BATCHES = 64
-# Of large batches fewer are distinct, so that a sweep's points fit beside each other: no cache holds two of these.
+# Fewer large batches are distinct, so that a sweep's points fit beside each other: no cache holds two of these.
 POOL_B = 64 << 20
 POOL_BATCHES_MIN = 2
 
@@ -56,12 +56,12 @@ class Epochs:
         self.steps = len(samples.targets) // batch
         self._chosen = _permutation(samples, seed)[: self.steps * batch].reshape(self.steps, batch)
 
-    def host_batch(self, place: int) -> HostBatch:
+    def host_batch(self, index: int) -> HostBatch:
         """Return a batch, gathered from the samples and prepared now."""
-        return self._make(self._chosen[place])
+        return self._make(self._chosen[index])
 
     def order(self, epoch: int) -> list[int]:
-        """Return the places of the batches in the order of one epoch."""
+        """Return the indices of the batches in the order of one epoch."""
         shuffled: list[int] = np.random.Generator(np.random.PCG64([self._seed, epoch])).permutation(self.steps).tolist()
         return shuffled
 
