@@ -102,7 +102,7 @@ class Measure(Request, frozen=True, kw_only=True):
     program: Int64
     segments: Sequence[Segment]
     slowdown_pct: float = 0.0  # injected into every step
-    is_block: bool = False  # the threads that compute in it are counted
+    is_block: bool = False  # from the first one on, the threads that compute are counted
     is_summed: bool = False  # the answer has one time a segment
 
 

@@ -1,4 +1,4 @@
-"""Which threads of this process computed: CPU time of each, before a program's first block and after its last one."""
+"""Which threads of this process compute: CPU time of each, from a program's first block until its conclusion."""
 
 from __future__ import annotations
 
@@ -16,28 +16,18 @@ BUSIEST_LEAST_NS = 20 * TICK_NS
 
 
 class ThreadUse:
-    """Reads outside of the blocks' edges: nothing of it is in any figure."""
+    """CPU times of threads since an instant. One read takes up to a millisecond, so none stands beside each block."""
 
     def __init__(self, tasks: Path = TASKS) -> None:
         self._tasks = tasks
-        self._before: dict[str, int] | None = None
-        self._after: dict[str, int] = {}
-
-    def block_begins(self) -> None:
-        """Read, if this is the first block."""
-        if self._before is None:
-            self._before = _times_ns(self._tasks)
-
-    def block_ends(self) -> None:
-        """Read: this may be the last block."""
-        self._after = _times_ns(self._tasks)
+        self._before = _times_ns(tasks)
 
     def used(self) -> int | Reason:
-        """Return how many threads computed in between, or why that is not known."""
-        before = self._before or {}
-        used_ns = [time_ns - before.get(thread, 0) for thread, time_ns in self._after.items()]
+        """Return how many threads have computed since, or why that is not known."""
+        after = _times_ns(self._tasks)
+        used_ns = [time_ns - self._before.get(thread, 0) for thread, time_ns in after.items()]
         busiest_ns = max(used_ns, default=0)
-        if not self._after:
+        if not after:
             return reason("not_shown", source=str(self._tasks))
         if busiest_ns < BUSIEST_LEAST_NS:
             return reason("threads_hardly_ran", busiest_ns=busiest_ns, needed_ns=BUSIEST_LEAST_NS)

@@ -107,7 +107,7 @@ class _Running:
         self.delay: InjectedDelay | None = None
         self.compiled_before: Compilations | None = None  # after the first step
         self.output: Output = None  # of the last step
-        self.thread_use = ThreadUse()
+        self.thread_use: ThreadUse | None = None  # since its first block
 
 
 class _Worker:
@@ -276,15 +276,13 @@ class _Worker:
             running.delay = running.delay or InjectedDelay(running.program, request.slowdown_pct)
             stepping, injected_before_ns = running.delay, running.delay.injected_ns
         stamps = clock.stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
-        if request.is_block:
-            running.thread_use.block_begins()
+        if request.is_block and running.thread_use is None:
+            running.thread_use = ThreadUse()
         before = counters.read()
         begin_ns = clock.now_ns()
         running.output = run_segments(stepping, running.batches, request.segments, stamps)
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
-        if request.is_block:
-            running.thread_use.block_ends()
         waits_ns = stamps.intervals_ns(self._calibration)
         self._check(running, waits_ns, request)
         resident_b = None
@@ -328,7 +326,7 @@ class _Worker:
         before, after = running.compiled_before, program.compilations()
         if before is not None and before.count is not None and after.count is not None:
             after = replace(after, count=after.count - before.count)
-        used = running.thread_use.used()
+        used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
         part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads))
         if not np.isfinite(program.to_host(running.output)).all():

@@ -69,7 +69,7 @@ def main():
             rows.append(
                 (f"  {textwrap.shorten(names, 50)}", len(source.reports), *(f"{value:.1f}" for value in values))
             )
-    threads = read_us(ThreadUse().block_ends, arguments.reads // 10)
+    threads = read_us(ThreadUse().used, arguments.reads // 10)
     rows.append(("times of its threads", "", *(f"{value:.1f}" for value in threads)))
     printed(rows)
     block_s = Measure().block_s

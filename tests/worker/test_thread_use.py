@@ -28,9 +28,7 @@ def planted(folder, **ticks):
 )
 def test_threads_with_a_share_of_the_busiest_ones_time(tmp_path, before, after, used):
     use = ThreadUse(planted(tmp_path, **before))
-    use.block_begins()
     planted(tmp_path, **after)
-    use.block_ends()
     answer = use.used()
     assert (answer.code if isinstance(answer, Reason) else answer) == used
 
@@ -45,12 +43,11 @@ def test_only_threads_that_ran_in_the_blocks_are_counted():
     idle = threading.Thread(target=waiting.wait)
     idle.start()
     use = ThreadUse()
-    use.block_begins()
     second = threading.Thread(target=lambda: (burn(), waiting.wait()))
     second.start()
     burn()
-    use.block_ends()
+    used = use.used()
     waiting.set()
-    assert use.used() == 2
+    assert used == 2
     idle.join()
     second.join()
