@@ -14,7 +14,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.ranks import Ranks
 from kit.runner.target import WorkerSpec
 from kit.runner.worker import Worker
-from kit.suites.plan import MemberPlan
+from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Join, Prepare
 
 PLANTED = Path(__file__).parent / "faults" / "planted"
@@ -55,7 +55,7 @@ def worker_of(spec, asked=Ranks, **plan):
     """The runner's side of a started worker; ended with the body. `asked` may stand in for the processes."""
     group = Group(key=GROUP, cells=[cell.key for cell in spec.cells], baseline=spec.cells[0].key)
     steps = msgspec.structs.replace(PLAN, **plan)
-    worker = Worker(MemberPlan("test", list(spec.cells)), spec, asked(spec, StopFlag()), steps, [group], 0)
+    worker = Worker(WorkerPlan("test", list(spec.cells)), spec, asked(spec, StopFlag()), steps, [group], 0)
     try:
         worker.prepare()
         yield worker

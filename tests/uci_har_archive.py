@@ -7,7 +7,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
-from kit.workloads.datasets.uci_har import SIGNALS
+from kit.workloads.datasets import SIGNALS
 
 ROWS = {"train": 6, "test": 3}
 

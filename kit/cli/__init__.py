@@ -29,7 +29,7 @@ def _not_a_choice(refusal: re.Match[str]) -> str:
     return f"{refusal[1]!r} is not a choice; {choices(refusal[1], known)}"
 
 
-# What click says -> what a user is told.
+# What click says -> what the user reads.
 PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Invalid value for '(-[^']*)': ", r"\1: "),
     (r"Invalid value for '[^']*': ", ""),

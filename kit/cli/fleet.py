@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files
+from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files, say
 from kit.errors import KitError
 
 if TYPE_CHECKING:
@@ -123,15 +123,11 @@ def _measured(
     second = replace(first, is_again=True)
     nodes_left(second, resume=resume)  # refuses here what it would after hours
 
-    def say_measured(done: int) -> None:
-        click.echo(f"kit: {done} of {len(plan.nodes)} nodes measured", err=True)
-
     while True:
         if plan.nodes:
             again = " again, because one profile says that they are slower" if plan.is_again else ""
-            line = f"measuring {len(plan.nodes)} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out"
-            click.echo(f"kit: {line}", err=True)
-            without = measure(plan, retries, say_measured)
+            say(f"measuring {len(plan.nodes)} of {len(known)} nodes{again}; log: {plan.hidden}/reframe.out")
+            without = measure(plan, retries, say)
             failed |= {node: Absent(name=node, reason=why) for node, why in without.items()}
         if failed:  # perhaps for what has become of the node
             now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(first.nodes))[1]}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
+from kit.cli.options import say
 from kit.devices.catalog import DEVICES
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
         again = [f"resume with `{resuming(path, container.command())}`" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
     if ended.out_of_memory and ended.status:
-        line = "the container ran out of memory, and the kernel killed a process; give more with --memory"
-        click.echo(f"kit: {line}", err=True)
+        say("the container ran out of memory, and the kernel killed a process; give more with --memory")
     return ended.status
 
 
@@ -91,7 +91,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     from kit.cli.selftest import selftest
     from kit.engine.launch import ContainerRun
     from kit.suites.suite import load_suite
-    from kit.workloads.data.files import data_folder
+    from kit.workloads.data.dataset import data_folder
 
     if words[:1] == (SELFTEST,) and target != "cpu":
         given = selftest.make_context("kit launch", list(words[1:])).params
@@ -107,8 +107,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
         load_suite(request.suite_name)  # before an image is built for it
     folder = data_folder()
     if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
-        line = "has no data sets, and the container has no network; run `kit data fetch` here"
-        click.echo(f"kit: {folder} {line}", err=True)
+        say(f"{folder} has no data sets, and the container has no network; run `kit data fetch` here")
     if not request.devices and not request.resume and target != "cpu":
         request = replace(request, devices=(target,))
     return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))

@@ -69,14 +69,19 @@ def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | Non
     click.echo(write(report, format_name, stream), file=stream, nl=False)
 
 
+def say(line: str) -> None:
+    """Print one line for the user, beside what the command prints."""
+    click.echo(f"kit: {line}", err=True)
+
+
 def echo_first(lines: Sequence[str], count: int) -> None:
     """Print the first of some lines to standard error, and how many more there are."""
     from kit.report.plain import one_line
 
     for line in lines[:count]:
-        click.echo(one_line(f"kit: {line}"), err=True)
+        say(one_line(line))
     if len(lines) > count:
-        click.echo(f"kit: … and {len(lines) - count:,} more", err=True)
+        say(f"… and {len(lines) - count:,} more")
 
 
 def profile_files(given: Iterable[Path]) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -14,16 +13,13 @@ import msgspec
 from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
-from kit.cli.options import CLOCK_SOURCE, DATA, print_report
+from kit.cli.options import CLOCK_SOURCE, DATA, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:
-    from kit.profile.cell import Cell, Variant
     from kit.profile.schema import Profile
-    from kit.profile.unfinished import RunPlan
     from kit.runner.run import Run
-    from kit.suites.suite import Suite
 
 EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
@@ -168,21 +164,23 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
     """
     from kit.resume_command import resuming
     from kit.runner.interrupt import StopFlag
+    from kit.runner.next_round import lost_with
     from kit.runner.progress import RunProgress
     from kit.runner.quiet import wait_for_quiet
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
         try:
-            wait_for_quiet(
-                running.plan.cpus, request.quiet_s or 0.0, stop, lambda line: click.echo(f"kit: {line}", err=True)
-            )
+            wait_for_quiet(running.plan.cpus, request.quiet_s or 0.0, stop, say)
             with RunProgress(running.plan, running.rounds_done) as progress:
                 profile = running.run(progress, stop, request.budget_s)
         except KeyboardInterrupt:
             pass
         else:
-            why = _why_unfinished(running, request.budget_s) if profile.interrupted else ""
+            why = f"the budget of {request.budget_s or 0:g} s is used up" if profile.interrupted else ""
+            if why and (count := len(running.lost)):
+                hosts = ", ".join(sorted({str(lost_with(launch)) for launch in running.lost}))
+                why = f"{count} launch{'es' if count > 1 else ''} lost with host {hosts}"
         if profile is None and shows_table and running.rounds_done and running.path.exists():
             _print_table(running)
         if why:
@@ -193,16 +191,8 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{planned} rounds{more} saved"
-            click.echo(f"kit: {why}; {saved}. Resume: `{resuming(running.path)}`", err=True)
+            say(f"{why}; {saved}. Resume: `{resuming(running.path)}`")
     return profile
-
-
-def _why_unfinished(running: Run, budget: float | None) -> str:
-    from kit.runner.next_round import lost_with
-
-    hosts = ", ".join(sorted({str(lost_with(launch)) for launch in running.lost}))
-    launches = f"{len(running.lost)} launch{'es' if len(running.lost) > 1 else ''}"
-    return f"{launches} lost with host {hosts}" if hosts else f"the budget of {budget or 0:g} s is used up"
 
 
 def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
@@ -213,6 +203,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
     from kit.profile.unfinished import UnfinishedRun
     from kit.runner.hosts import allocated_hosts
     from kit.runner.output import profile_path
+    from kit.runner.prepare import plan_run
     from kit.runner.run import Run
 
     if request.resume:
@@ -220,7 +211,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
         running = Run.resume(Path(request.out), again)
         allocated_hosts(running.plan.suite.hosts)
         return running
-    plan = plan_run(request)
+    plan = plan_run(request, say)
     unfinished = UnfinishedRun.begin(
         profile_path(request.out, plan.suite.name, plan.id, plan.created, replace=request.force), plan
     )
@@ -228,94 +219,6 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
     if request.dry_run:
         unfinished.remove()
     return running
-
-
-def plan_run(request: RunRequest) -> RunPlan:
-    """Decide everything, or raise a KitError; a dry run downloads no data."""
-    from kit.clock import choose_source
-    from kit.compare.notes import devices_idle
-    from kit.printable import printable_line
-    from kit.report.sentences import sentence
-    from kit.runner.cpus import usable_cpus
-    from kit.runner.hosts import check_hosts
-    from kit.runner.prepare import (
-        check_counts,
-        check_devices,
-        drop_missing_backends,
-        ensure_data,
-        prepare,
-        with_digests,
-    )
-    from kit.runner.worker import phase_limit_s
-    from kit.suites.plan import plan_cells
-    from kit.suites.request import requested_suite
-
-    choose_source(request.clock)
-    phase_limit_s()
-    suite = requested_suite(request)
-    variants = with_digests(suite.all_variants())
-    planned = plan_cells(suite, named=request.backends)
-    _check_compared(request, suite, planned)
-    check_devices(planned)
-    check_hosts(planned, variants, request.hosts)
-    check_counts(planned, variants, len(usable_cpus()), request.hosts)
-    check_images(planned, variants)
-    cells, skipped = drop_missing_backends(planned, variants, request.backends)
-    for entry in skipped:
-        click.echo(f"kit: skipped: {sentence(entry.reason)}", err=True)
-    _say_overruled()
-    data = ensure_data(cells, request.data, fetch=not request.dry_run)
-    if data[1] is not None:
-        click.echo(f"kit: {sentence(data[1])}; using synthetic data of the same shapes", err=True)
-    plan = prepare(request, suite, cells, variants, skipped=skipped, data=data)
-    if not request.devices:
-        for kind, model in devices_idle(plan.identity, cells):
-            line = f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it"
-            click.echo(f"kit: {line}", err=True)
-    return plan
-
-
-def check_images(cells: Sequence[Cell], variants: Sequence[Variant]) -> None:
-    """Raise EngineError where the engine cannot give the containers of a variant the devices of their cells."""
-    from kit.engine.connection import local_engine
-    from kit.engine.container import with_devices
-    from kit.engine.container_options import ContainerOptions, for_kind
-
-    digests = {variant.name: variant.image_digest for variant in variants if variant.image_digest is not None}
-    engine = local_engine() if digests else None
-    for name, device in dict.fromkeys((cell.variant, cell.device) for cell in cells if cell.variant in digests):
-        assert engine is not None
-        with_devices(engine, device, for_kind(engine, ContainerOptions(digests[name], [])))
-
-
-def _check_compared(request: RunRequest, suite: Suite, planned: Sequence[Cell]) -> None:
-    """Say which axes are compared because several values are requested; refuse ceilings where there are none."""
-    from kit.suites.suite import load_suite
-    from kit.workloads.operations import is_operation
-
-    networks = [cell for cell in planned if not is_operation(cell)]
-    if request.ceilings and len(networks) == len(planned):
-        names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
-        raise click.UsageError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
-    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
-        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
-        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
-        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
-        click.echo(f"kit: {line if varying else f'nothing to compare: one {suite.compare[0]} is left'}", err=True)
-
-
-def _say_overruled() -> None:
-    """Name the thread variables that are ignored: every worker is given its number of threads."""
-    from kit.backends.environment import THREAD_VARIABLES
-    from kit.runner.cpus import threads_here
-
-    threads = threads_here()
-    ignored = [
-        f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)
-    ]
-    if ignored:
-        uses = f"frameworks use {threads} threads, from CPU affinity and quota; use taskset or --threads to change that"
-        click.echo(f"kit: {', '.join(ignored)} is ignored: {uses}", err=True)
 
 
 def _print_table(running: Run) -> None:
@@ -334,7 +237,7 @@ def _print_table(running: Run) -> None:
         failure = launch.failure
         assert failure is not None
         phase = failure.phase.replace("_", " ")
-        click.echo(f"kit: failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}", err=True)
+        say(f"failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}")
         # The sentence names the line of a user's program.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:

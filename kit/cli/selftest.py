@@ -11,8 +11,8 @@ from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
-from kit.cli.options import DATA, PROFILE, format_options, print_report
-from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure, plan_run
+from kit.cli.options import DATA, PROFILE, format_options, print_report, say
+from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure
 from kit.devices.catalog import DEVICES
 from kit.suites.request import RunRequest
 
@@ -70,7 +70,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
         if running is None or measure(running, request) is None:
             return EXIT_INTERRUPTED
         path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
-        click.echo(f"kit: saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again", err=True)
+        say(f"saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again")
     profile = read_profile(path)
     if profile.suite.name == SUITE:
         checks = first_hour(path.stem, profile)
@@ -89,6 +89,7 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     from kit.audit.first_hour import SUITE
     from kit.runner.interrupt import StopFlag
     from kit.runner.output import profile_path
+    from kit.runner.prepare import plan_run
     from kit.runner.response import sensor_responses
     from kit.runner.run import Run
 
@@ -99,9 +100,9 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     # The suite itself names a GPU, and the CPU for its parity.
     devices = () if device == "gpu" else (device,)
     request = RunRequest(suite=SUITE, devices=devices, backends=(backend,) if backend else (), data=data, out=out)
-    plan, stop = plan_run(request), StopFlag()
+    plan, stop = plan_run(request, say), StopFlag()
     path = profile_path(out, f"hardware-{device}", plan.id, plan.created)
-    click.echo(f"kit: loading the {device}, to see how its sensors respond", err=True)
+    say(f"loading the {device}, to see how its sensors respond")
     with stop.deferring_interrupts():
         try:
             return request, Run.begin(path, replace(plan, responses=sensor_responses(plan, stop)))

@@ -51,11 +51,10 @@ def _relay(container: Container) -> Reason | None:
             with suppress(OSError):  # it has ended, as its output will show
                 container.send(data)
         if container.fileno() in ready:
-            outputs = container.receive(0)
-            if outputs is None:
+            output = container.receive(0)
+            if output is None:
                 break
-            for output in outputs:
-                _write(2 if output.is_error else 1, output.data)
+            _write(2 if output.is_error else 1, output.data)
     ended = container.wait()
     if ended.out_of_memory:
         return reason("out_of_memory", signal="SIGKILL")

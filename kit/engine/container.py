@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import select
 import socket
-import struct
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +21,6 @@ from kit.engine.container_options import CDI_GPU, Bind, ContainerOptions
 if TYPE_CHECKING:
     import docker
 
-READ_B = 1 << 16
-# Docker Engine API, "Attach to a container": the stream, three zeros, the length of what follows.
-HEADER = struct.Struct(">BxxxL")
 STDERR = 2
 # A busy engine takes seconds to remove a container that has ended.
 REMOVED_S = 60
@@ -68,6 +64,7 @@ class Container:
 
     def __init__(self, client: docker.DockerClient, options: ContainerOptions) -> None:
         import docker
+        from docker.utils.socket import frames_iter
 
         try:
             self._container = client.containers.create(
@@ -81,7 +78,7 @@ class Container:
             self.close()
             raise EngineError(explained(error)) from None
         self._raw = getattr(self._socket, "_sock", self._socket)
-        self._unread = b""
+        self._frames = frames_iter(self._raw, tty=False)
 
     def __enter__(self) -> Self:
         return self
@@ -93,22 +90,12 @@ class Container:
         """Write to the container's input. OSError where it has gone."""
         self._raw.sendall(data)
 
-    def receive(self, wait_s: float) -> list[Output] | None:
-        """Return what has come within `wait_s`, maybe nothing; None: its output has ended."""
+    def receive(self, wait_s: float) -> Output | None:
+        """Return what has come within `wait_s`, maybe no bytes; None: its output has ended."""
         if not select.select([self._raw], [], [], wait_s)[0]:
-            return []
-        if not (data := self._raw.recv(READ_B)):
-            return None
-        self._unread += data
-        outputs = []
-        while len(self._unread) >= HEADER.size:
-            stream, length = HEADER.unpack_from(self._unread)
-            end = HEADER.size + length
-            if len(self._unread) < end:
-                break
-            outputs.append(Output(stream == STDERR, self._unread[HEADER.size : end]))
-            self._unread = self._unread[end:]
-        return outputs
+            return Output(is_error=False, data=b"")
+        stream, data = next(self._frames, (0, None))
+        return None if data is None else Output(stream == STDERR, data)
 
     def fileno(self) -> int:
         """Return what is readable when output may have come."""
@@ -169,9 +156,8 @@ def ask(
     answer, errors = bytearray(), bytearray()
     deadline = time.monotonic() + ASK_TIMEOUT_S
     with Container(client, options) as container:
-        while (outputs := container.receive(1.0)) is not None:
-            for output in outputs:
-                (errors if output.is_error else answer).extend(output.data)
+        while (output := container.receive(1.0)) is not None:
+            (errors if output.is_error else answer).extend(output.data)
             if time.monotonic() > deadline:
                 raise EngineError(f"image {image}: {command[0]} did not end within {ASK_TIMEOUT_S:.0f} s")
         status = container.wait().status

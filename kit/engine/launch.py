@@ -20,7 +20,7 @@ from kit.engine.container import Container, Ended, with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import TARGET_IMAGE, find_or_build, need_image
 from kit.environment import COMMAND, DATA, IMAGE, IMAGE_DIGEST, PHASE_LIMIT_S, POWERCAP_ROOT
-from kit.workloads.data.files import data_folder
+from kit.workloads.data.dataset import data_folder
 
 # The engine masks the kernel's own path to it in every container.
 POWERCAP = Bind("/sys/devices/virtual/powercap", "/powercap")
@@ -78,11 +78,10 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
         environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
     entrypoint = ("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint)
     with Container(client, options._replace(entrypoint=entrypoint, environment=environment)) as container:
-        while (outputs := container.receive(LOOK_EVERY_S)) is not None:
-            for output in outputs:
-                stream = sys.stderr if output.is_error else sys.stdout
-                stream.buffer.write(output.data)
-                stream.flush()
+        while (output := container.receive(LOOK_EVERY_S)) is not None:
+            stream = sys.stderr if output.is_error else sys.stdout
+            stream.buffer.write(output.data)
+            stream.flush()
             if is_stopping():
                 container.end_input()
         return container.wait()

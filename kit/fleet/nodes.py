@@ -33,13 +33,13 @@ def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[Fl
     Raises:
         KitError: there is no Slurm, no such partition, or no such node in it.
     """
-    lines = _sinfo("-o", "%R|%P")
+    lines = _command("sinfo", "-h", "-o", "%R|%P")
     partitions = dict.fromkeys(line.partition("|")[0] for line in lines)
     default = next((line.partition("|")[0] for line in lines if line.endswith("*")), None)
     chosen = partition or default or next(iter(partitions), "")
     if chosen not in partitions:
         raise KitError(f"--partition {chosen!r}: Slurm has no such partition; choose from {', '.join(partitions)}")
-    rows = [line.split("|", 2) for line in _sinfo("-N", "-p", chosen, "-o", "%N|%T|%E")]
+    rows = [line.split("|", 2) for line in _command("sinfo", "-h", "-N", "-p", chosen, "-o", "%N|%T|%E")]
     nodes = {name: FleetNode(name, state, "" if why == "none" else why) for name, state, why in rows}
     if wanted is not None:
         names = _command("scontrol", "show", "hostnames", wanted)
@@ -54,10 +54,6 @@ def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[Fl
 
 def _some(names: list[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _sinfo(*options: str) -> list[str]:
-    return _command("sinfo", "-h", *options)
 
 
 def _command(name: str, *words: str) -> list[str]:

@@ -61,13 +61,13 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
     return [node for node in plan.nodes if not plan.is_whole(node)]
 
 
-def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -> dict[str, Reason]:
+def measure(plan: FleetPlan, retries: int, say: Callable[[str], None]) -> dict[str, Reason]:
     """Let ReFrame run the plan's jobs until all have ended, and return why nodes have no whole profile.
 
     Args:
         plan: of the nodes that are left.
         retries: how often a job that failed is begun again.
-        on_progress: gets the number of nodes that are measured, each time that it has grown.
+        say: gets a line with the number of nodes that are measured, each time that it has grown.
 
     Raises:
         KitError: the folder cannot be written, ReFrame could not begin, or an interrupt has ended it.
@@ -84,7 +84,7 @@ def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -
     words = ["-C", str(plan.hidden / "site.py"), "-c", str(CHECK), "--system", SYSTEM, "--prefix", str(plan.hidden)]
     words += ["--nocolor", "--keep-stage-files", "--report-file", str(report), "--max-retries", str(retries), "--run"]
     with output:
-        _run_reframe(plan, words, output.fileno(), on_progress)
+        _run_reframe(plan, words, output.fileno(), say)
     try:
         runs = msgspec.json.decode(report.read_bytes())["runs"]
     except (OSError, msgspec.DecodeError, KeyError):
@@ -99,7 +99,7 @@ def measure(plan: FleetPlan, retries: int, on_progress: Callable[[int], None]) -
     return {node: _why(cases.get(node, {})) for node in plan.nodes if not plan.is_whole(node)}
 
 
-def _run_reframe(plan: FleetPlan, words: list[str], output: int, on_progress: Callable[[int], None]) -> None:
+def _run_reframe(plan: FleetPlan, words: list[str], output: int, say: Callable[[str], None]) -> None:
     """Run ReFrame to its end. An interrupt of this process alone is passed on, so that ReFrame takes its jobs back."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -120,7 +120,8 @@ def _run_reframe(plan: FleetPlan, words: list[str], output: int, on_progress: Ca
                 process.wait(LOOK_EVERY_S)
             now = sum(map(plan.is_whole, plan.nodes))
             if now > measured:
-                on_progress(measured := now)
+                measured = now
+                say(f"{measured} of {len(plan.nodes)} nodes measured")
     except KeyboardInterrupt:
         process.send_signal(signal.SIGINT)
         process.wait()

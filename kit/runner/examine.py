@@ -22,8 +22,7 @@ from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import SPLITS, Split
-from kit.workloads.data.files import DataError, data_folder
+from kit.workloads.data.dataset import SPLITS, DataError, Split, data_folder
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +105,8 @@ def _data(name: str) -> DataFinding:
 def examine_data(name: str) -> DataFinding:
     """Look for a data set, and read and check it where it is."""
     data = DATASETS[name]
-    folder = data.paths("train")[0].parent
+    # Data that is drawn has no file.
+    folder = next((data.path(file).parent for file in data.files["train"]), data.folder)
     if missing := data.missing():
         names = ", ".join(file.name for file in missing)
         detail = f"not in {folder} yet: {names}; download with `kit data fetch {name}`"

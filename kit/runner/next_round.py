@@ -25,7 +25,7 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.ranks import PROCESS_ENDED
 from kit.runner.worker import SHARED_PROCESS_ENDED
 from kit.stats.estimate import precise_enough
-from kit.suites.plan import SharedGroups, plan_shared_groups
+from kit.suites.plan import Bundle, plan_bundles
 from kit.workloads.operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
@@ -75,7 +75,7 @@ def lost_with(launch: Launch) -> str | None:
 
 def next_round(
     plan: RunPlan, launches: Sequence[Launch], ended: int, *, has_budget: bool = False
-) -> tuple[int, list[SharedGroups]] | None:
+) -> tuple[int, list[Bundle]] | None:
     """Return the first round from `ended` on that is not whole and the groups it lacks; None where all is done.
 
     `has_budget`: a budget ends the rounds that are measured again, so that their number need not.
@@ -87,13 +87,13 @@ def next_round(
         shared = _groups_of(plan, launches, number)
         if not shared:
             return None
-        lacking = [groups for groups in shared if not _is_whole(groups, launches, number)]
+        lacking = [bundle for bundle in shared if not _is_whole(bundle, launches, number)]
         if lacking:
             return number, lacking
     return None
 
 
-def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[SharedGroups]:
+def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[Bundle]:
     """Return the groups of a round, without the cells that failed before it and the groups that are precise enough."""
     before = [launch for launch in launches if launch.round < number]
     gone, is_repeated = failed_cells(before), number >= plan.suite.rounds and plan.suite.precision_pct is None
@@ -114,7 +114,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[S
             continue
         if lasting.cells:
             left.append(lasting)
-    return plan_shared_groups([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.process_axes)
+    return plan_bundles([cell for cell in plan.cells if cell.key not in gone], left, plan.suite.process_axes)
 
 
 def repeats_to_come(plan: RunPlan, launches: Sequence[Launch], done: int) -> Repeats:
@@ -153,11 +153,11 @@ def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> list[CellResu
     ]
 
 
-def _is_whole(shared: SharedGroups, launches: Iterable[Launch], number: int) -> bool:
+def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:
     there = {
         (launch.group, launch.cell_key) for launch in launches if launch.round == number and lost_with(launch) is None
     }
-    return all((group.key, key) in there for group in shared.groups for key in group.cells)
+    return all((group.key, key) in there for group in bundle.groups for key in group.cells)
 
 
 def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:

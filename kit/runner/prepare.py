@@ -1,54 +1,104 @@
-"""Everything that is decided and recorded before the first round: frameworks found, data at hand, identity."""
+"""Everything that is decided before the first round: what is refused, frameworks found, data at hand, identity."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
 from kit.backends.environment import THREAD_VARIABLES
+from kit.clock import choose_source
+from kit.compare.notes import devices_idle
 from kit.devices.catalog import DEVICES
 from kit.engine.connection import local_engine
+from kit.engine.container import with_devices
+from kit.engine.container_options import ContainerOptions, for_kind
 from kit.engine.image import need_image
 from kit.errors import KitError
 from kit.fingerprint.container import container
 from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.software import kit_revision
+from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
-from kit.runner.cpus import usable_cpus
+from kit.report.sentences import sentence
+from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.energy import planned_s
+from kit.runner.hosts import check_hosts
 from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.worker import phase_limit_s
 from kit.sensors.catalog import probe_all
 from kit.stats.estimate import ROUNDS_PRELIMINARY
-from kit.suites.plan import plan_groups
+from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import sources_of
-from kit.suites.request import RunRequest
-from kit.suites.suite import Suite
+from kit.suites.request import RunRequest, requested_suite
+from kit.suites.suite import Suite, load_suite
 from kit.version import __version__
-from kit.workloads.catalog import DATASETS, WORKLOADS
-from kit.workloads.data.choice import resolve_data
-from kit.workloads.data.files import data_folder
+from kit.workloads.catalog import DATASETS, WORKLOADS, resolve_data
+from kit.workloads.data.dataset import data_folder
 from kit.workloads.installed import adding_distributions
 from kit.workloads.operations import is_operation
 
 
-def check_devices(cells: Sequence[Cell]) -> None:
+def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
+    """Decide everything; a dry run downloads no data.
+
+    Args:
+        request: what is asked for.
+        say: gets each line that its user should know of, such as what is left out.
+
+    Raises:
+        KitError: it cannot be measured as it is asked for, or not here.
+    """
+    choose_source(request.clock)
+    phase_limit_s()
+    suite = requested_suite(request)
+    variants = with_digests(suite.all_variants())
+    planned = plan_cells(suite, named=request.backends)
+    networks = [cell for cell in planned if not is_operation(cell)]
+    if request.ceilings and len(networks) == len(planned):
+        names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
+        raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
+    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
+        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
+        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
+        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
+        say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
+    _check_devices(planned, variants, request.hosts)
+    check_images(planned, variants)
+    cells, skipped = drop_missing_backends(planned, variants, request.backends)
+    for entry in skipped:
+        say(f"skipped: {sentence(entry.reason)}")
+    threads = threads_here()
+    ignored = [
+        f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)
+    ]
+    if ignored:
+        uses = f"frameworks use {threads} threads, from CPU affinity and quota; use taskset or --threads to change that"
+        say(f"{', '.join(ignored)} is ignored: {uses}")
+    data = ensure_data(cells, request.data, fetch=not request.dry_run)
+    if data[1] is not None:
+        say(f"{sentence(data[1])}; using synthetic data of the same shapes")
+    plan = prepare(request, suite, cells, variants, skipped=skipped, data=data)
+    for kind, model in devices_idle(plan.identity, cells) if not request.devices else ():
+        say(f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it")
+    return plan
+
+
+def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
     """Look for the devices of the cells, where their absence can be told without a framework.
 
     Raises:
-        KitError: one of them is not here; what may be here is left to the framework.
+        KitError: one of them is not here, or fewer than a cell has; what may be here is left to the framework.
     """
-    from kit.report.sentences import sentence
-
     for kind in dict.fromkeys(cell.device for cell in cells):
         why = DEVICES[kind].why_missing()
         if why is not None:
@@ -58,11 +108,9 @@ def check_devices(cells: Sequence[Cell]) -> None:
                 f"--device {kind}: this machine has only {here}: {sentence(why)}; "
                 "use another machine, or --device cpu (`kit doctor` lists what can be measured here)"
             )
-
-
-def check_counts(cells: Sequence[Cell], variants: Sequence[Variant], cpus: int, hosts: int = 1) -> None:
-    """Raise KitError where a cell has more devices than there are; what only a framework can count is left to it."""
+    check_hosts(cells, variants, hosts)
     environments = {variant.name: {**os.environ, **variant.env} for variant in variants}
+    cpus = len(usable_cpus())
     for cell in cells:
         devices_per_host = cell.devices // min(cell.devices, hosts)
         DEVICES[cell.device].check_count(devices_per_host, environments[cell.variant])
@@ -70,6 +118,15 @@ def check_counts(cells: Sequence[Cell], variants: Sequence[Variant], cpus: int, 
             raise KitError(
                 f"--devices {cell.devices}: with --device cpu each takes one CPU, and {cpus} are usable; give fewer"
             )
+
+
+def check_images(cells: Sequence[Cell], variants: Sequence[Variant]) -> None:
+    """Raise EngineError where the engine cannot give the containers of a variant the devices of their cells."""
+    digests = {variant.name: variant.image_digest for variant in variants if variant.image_digest is not None}
+    engine = local_engine() if digests else None
+    for name, device in dict.fromkeys((cell.variant, cell.device) for cell in cells if cell.variant in digests):
+        assert engine is not None
+        with_devices(engine, device, for_kind(engine, ContainerOptions(digests[name], [])))
 
 
 def with_digests(variants: Sequence[Variant]) -> list[Variant]:

@@ -20,7 +20,7 @@ from kit.report.quantity import about, counted
 from kit.report.run_plan import summary
 from kit.runner.next_round import Repeats, failed_cells
 from kit.runner.time_left import TimeLeft
-from kit.suites.plan import MemberPlan, SharedGroups
+from kit.suites.plan import Bundle, WorkerPlan
 
 # A line comes with the first block or start after it, so that none is missing for longer than half a minute.
 LINE_EVERY_S = 20.0
@@ -60,7 +60,7 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
+    def round_begins(self, number: int, shared: Sequence[Bundle]) -> None:
         """Say which round it is."""
         self._number, self._others, self._cycles, self._left_out = number, "", 0, 0
         self._time.round_begins(number, shared)
@@ -69,7 +69,7 @@ class RunProgress:
         """Take how long it took to see that members of the round have to run one after another."""
         self._time.begins_anew(lost_ns)
 
-    def starting(self, member: MemberPlan) -> None:
+    def starting(self, member: WorkerPlan) -> None:
         """Say which member starts."""
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""

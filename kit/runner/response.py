@@ -25,7 +25,7 @@ from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Sensor, now_ns
 from kit.stats.energy import Refusal, Window
 from kit.stats.step_response import step_response
-from kit.suites.plan import MemberPlan
+from kit.suites.plan import WorkerPlan
 from kit.workloads.operations import MATMUL
 
 RESPONDING = ("energy", "power", "utilization", "frequency")
@@ -54,7 +54,7 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
     ]
     if cell is None or not sensors:
         return []
-    held = MemberPlan(cell.key, [cell])
+    held = WorkerPlan(cell.key, [cell])
     spec = worker_spec(plan, held, number=1, memory_fraction=1.0)
     group = Group(key=cell.key, cells=[cell.key], baseline=cell.key)
     worker = Worker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)

@@ -39,7 +39,7 @@ from kit.runner.sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_
 from kit.runner.target import WorkerSpec
 from kit.runner.worker import Worker
 from kit.sensors.sampler import Sampling
-from kit.suites.plan import MemberPlan, SharedGroups
+from kit.suites.plan import Bundle, WorkerPlan
 from kit.worker.messages import Join, Prepare
 from kit.workloads.operations import is_operation
 
@@ -69,15 +69,15 @@ class Context(NamedTuple):
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
 
-def run_round(context: Context, shared: SharedGroups, number: int) -> list[SavedLaunch]:
+def run_round(context: Context, bundle: Bundle, number: int) -> list[SavedLaunch]:
     """Measure one round; return a launch for every cell of every group, failed ones included.
 
     Raises:
         KeyboardInterrupt: the round is not whole; its workers have been killed.
         OSError: no room for a worker's files.
     """
-    this_round = _Round(context, shared, number)
-    cells = [cell for plan in shared.members for cell in plan.cells]
+    this_round = _Round(context, bundle, number)
+    cells = [cell for plan in bundle.workers for cell in plan.cells]
     before, sampling = look(cells), Sampling.start(context.plan.sensors)
     idle, seconds = None, idle_s(context.plan.sensors)
     has_idle = has_energy(context.plan, number) and steps_of(context.plan.suite.plan, cells).energy_s > 0
@@ -95,12 +95,12 @@ def run_round(context: Context, shared: SharedGroups, number: int) -> list[Saved
 
 
 class _Round:
-    """One round of groups that share processes."""
+    """One round of a bundle."""
 
-    def __init__(self, context: Context, shared: SharedGroups, number: int) -> None:
-        self._context, self._groups, self._number = context, shared.groups, number
-        self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{shared.groups[0].key}")
-        self._order = self._draw.sample(shared.members, len(shared.members))
+    def __init__(self, context: Context, bundle: Bundle, number: int) -> None:
+        self._context, self._groups, self._number = context, bundle.groups, number
+        self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{bundle.groups[0].key}")
+        self._order = self._draw.sample(bundle.workers, len(bundle.workers))
         self._workers: list[Worker] = []  # that have been started
 
     def measure(self) -> list[Worker]:
@@ -136,7 +136,7 @@ class _Round:
                 worker.end()
         return workers
 
-    def _alone(self, plan: MemberPlan, why: Reason) -> Worker:
+    def _alone(self, plan: WorkerPlan, why: Reason) -> Worker:
         """Run a worker from its start to its end, before the next begins."""
         worker = self._started(plan, why)
         try:
@@ -145,7 +145,7 @@ class _Round:
             worker.end()
         return worker
 
-    def _lack_of_memory(self, to_start: Sequence[MemberPlan]) -> Reason | None:
+    def _lack_of_memory(self, to_start: Sequence[WorkerPlan]) -> Reason | None:
         # As far as it is known; of the first round the largest so far stands for the next.
         seen_b = self._context.memory_b
         needed_b = sum(seen_b.get(plan.name, 0) for plan in to_start) or max(seen_b.values(), default=0)
@@ -157,7 +157,7 @@ class _Round:
         launches = (launch for worker in workers for launch in worker.launches.values())
         return lack_of_device_memory(launches, GPU_SHARE / len(self._order))
 
-    def _started(self, plan: MemberPlan, why_sequential: Reason | None, share: float = 1.0) -> Worker:
+    def _started(self, plan: WorkerPlan, why_sequential: Reason | None, share: float = 1.0) -> Worker:
         """Start a worker and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
@@ -300,7 +300,7 @@ class _Round:
 
 def worker_spec(
     plan: RunPlan,
-    worker: MemberPlan,
+    worker: WorkerPlan,
     number: int,
     memory_fraction: float,
     *,

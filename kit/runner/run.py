@@ -35,7 +35,7 @@ from kit.runner.round import Context, run_round
 from kit.runner.target import WorkerSpec
 from kit.runner.worker import phase_limit_s
 from kit.stats.modes_and_trends import percentile_ns
-from kit.workloads.data.choice import resolve_data
+from kit.workloads.catalog import resolve_data
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress

@@ -22,7 +22,7 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.energy import has_energy, idle_s
 from kit.runner.next_round import Repeats
 from kit.runner.round import steps_of
-from kit.suites.plan import SharedGroups, plan_shared_groups
+from kit.suites.plan import Bundle, plan_bundles
 from kit.workloads.operations import is_operation
 
 # Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
@@ -55,8 +55,8 @@ class _Round(NamedTuple):
     stepping: frozenset[str] = frozenset()  # keys of cells that take turns
 
 
-def _round_of(shared: Sequence[SharedGroups], steps: StepPlan, energy: _Energy) -> _Round:
-    members = [member for groups in shared for member in groups.members]
+def _round_of(shared: Sequence[Bundle], steps: StepPlan, energy: _Energy) -> _Round:
+    members = [member for groups in shared for member in groups.workers]
     by_key = {cell.key: cell for member in members for cell in member.cells}
     cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
     fits = [cell.key for cell in cells if cell.task == "fit"]
@@ -80,14 +80,14 @@ def _planned(
     by_key = {cell.key: cell for cell in cells}
 
     @cache
-    def shared(*, fits: bool, operations: bool) -> list[SharedGroups]:
+    def shared(*, fits: bool, operations: bool) -> list[Bundle]:
         firsts = {group.key: by_key[group.cells[0]] for group in groups}
         left = [
             group
             for group in groups
             if (fits or firsts[group.key].task != "fit") and (operations or not is_operation(firsts[group.key]))
         ]
-        return plan_shared_groups(cells, left, share)
+        return plan_bundles(cells, left, share)
 
     def lasts(limit: int | None, number: int) -> bool:
         return limit is None or number < limit
@@ -130,7 +130,7 @@ class TimeLeft:
         """Whether a round has ended: before, nothing is known of this machine."""
         return self._pace is not None
 
-    def round_begins(self, number: int, shared: Sequence[SharedGroups]) -> None:
+    def round_begins(self, number: int, shared: Sequence[Bundle]) -> None:
         """Take what a round measures."""
         self._round = _round_of(shared, self._plan.suite.plan, self._energy(number))
         self._later = self._planned[number + 1 :]

@@ -40,7 +40,7 @@ from kit.runner.segments import (
     warm_up_segments,
 )
 from kit.runner.target import WorkerSpec
-from kit.suites.plan import MemberPlan
+from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
     Build,
     Compile,
@@ -127,7 +127,7 @@ class Worker:
     """
 
     def __init__(  # noqa: PLR0917
-        self, plan: MemberPlan, spec: WorkerSpec, asked: Asked, steps: StepPlan, groups: Iterable[Group], number: int
+        self, plan: WorkerPlan, spec: WorkerSpec, asked: Asked, steps: StepPlan, groups: Iterable[Group], number: int
     ) -> None:
         self.plan, self.spec = plan, spec
         self.has_ended = False

@@ -2,7 +2,7 @@
 
 cells   the product of the axes and the variants
 group   cells that are alike but for the compared axes: at most four, which take turns in a round
-shared  groups whose cells share processes, measured together
+bundle  groups whose cells share workers, measured together
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
-from kit.workloads.operations import OPERATIONS, is_operation, operation_cells
+from kit.workloads.operations import OPERATIONS, is_operation
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
-MEMBERS_MAX = 4
+GROUP_CELLS_MAX = 4
 # What a machine has not may be missing from a whole suite.
 OF_THE_MACHINE = ("backend", "device", "compile_mode")
 
 
-class MemberPlan(NamedTuple):
-    """The cells of one process."""
+class WorkerPlan(NamedTuple):
+    """The cells of one worker."""
 
     name: str
     cells: list[Cell]
 
 
-class SharedGroups(NamedTuple):
-    """Groups that are measured by the same processes."""
+class Bundle(NamedTuple):
+    """Groups that are measured by the same workers."""
 
     groups: list[Group]
-    members: list[MemberPlan]
+    workers: list[WorkerPlan]
 
 
 def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
@@ -90,8 +90,8 @@ def is_whole(suite: Suite, cells: Iterable[Cell]) -> bool:
 def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
     """Return groups of cells that differ in the axes `compare`, in the order of their first cells.
 
-    A group of more than MEMBERS_MAX is split, each part with the baseline: the cell that has the value `baseline` on a
-    compared axis, or the first.
+    A group of more than GROUP_CELLS_MAX is split, each part with the baseline: the cell that has the value `baseline`
+    on a compared axis, or the first.
 
     Raises:
         SuiteError: no cell has that value.
@@ -111,7 +111,7 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     for key, alike in alike_by_key.items():
         first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
         others = [cell for cell in alike if cell is not first]
-        step = MEMBERS_MAX - 1
+        step = GROUP_CELLS_MAX - 1
         for part, start in enumerate(range(0, max(1, len(others)), step)):
             taken = [first, *others[start : start + step]]
             part_key = key if part == 0 else f"{key}{PART}{part + 1}"
@@ -120,14 +120,14 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     return groups
 
 
-def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[SharedGroups]:
-    """Return the groups with their processes; those that share one are together, in the groups' order.
+def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
+    """Return the groups with their workers; those that share a worker are together, in the groups' order.
 
-    Parts of a group have processes of their own, so that no more are alive than take turns; unless a process holds
-    several cells of the group, as the points of a sweep: then it holds those of all parts.
+    Parts of a group have workers of their own, so that no more are alive than take turns; unless a worker holds several
+    cells of the group, as the points of a sweep: then it holds those of all parts.
     """
     by_key = {cell.key: cell for cell in cells}
-    # What the cells of one process have in common: operations share theirs.
+    # What the cells of one worker have in common: operations share theirs.
     names = {
         key: f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
         for key, cell in by_key.items()
@@ -135,36 +135,48 @@ def plan_shared_groups(cells: Sequence[Cell], groups: Sequence[Group], share: Se
     whole: dict[str, set[str]] = {}
     for group in groups:
         whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
-    together: list[SharedGroups] = []
+    bundles: list[Bundle] = []
     for group in groups:
         whole_key, separator, number = group.key.partition(PART)
         is_swept = len({names[key] for key in whole[whole_key]}) < len(whole[whole_key])
         held = {key: names[key] if is_swept else f"{names[key]}{separator}{number}" for key in group.cells}
-        sharing = (shared for shared in together if any(member.name in held.values() for member in shared.members))
-        if (shared := next(sharing, None)) is None:
-            together.append(shared := SharedGroups([], []))
-        shared.groups.append(group)
-        members = {member.name: member for member in shared.members}
+        sharing = (each for each in bundles if any(worker.name in held.values() for worker in each.workers))
+        if (bundle := next(sharing, None)) is None:
+            bundles.append(bundle := Bundle([], []))
+        bundle.groups.append(group)
+        workers = {worker.name: worker for worker in bundle.workers}
         for key, name in held.items():
-            if name not in members:
-                shared.members.append(members.setdefault(name, MemberPlan(name, [])))
-            if by_key[key] not in members[name].cells:
-                members[name].cells.append(by_key[key])
-    return together
+            if name not in workers:
+                bundle.workers.append(workers.setdefault(name, WorkerPlan(name, [])))
+            if by_key[key] not in workers[name].cells:
+                workers[name].cells.append(by_key[key])
+    return bundles
 
 
 def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
     """Yield the cells of a table's operations, in the backends that have them."""
-    return operation_cells(
-        names=[name for name in axes.workloads if name in OPERATIONS and name not in suite.programs],
-        backends=[name for name in axes.backends if has_operations(name)],
-        devices=axes.devices,
-        precisions=axes.precisions,
-        threads=axes.threads or [None],
-        compile_modes={name: CATALOG[name].compile_modes[0] for name in axes.backends},
-        variants=axes.variants or [variant.name for variant in suite.all_variants()],
-        given=axes.parameters,
-    )
+    names = [name for name in axes.workloads if name in OPERATIONS and name not in suite.programs]
+    backends = [name for name in axes.backends if has_operations(name)]
+    variants = axes.variants or [variant.name for variant in suite.all_variants()]
+    counts: list[int | None] = [*axes.threads] or [None]
+    for name, device, threads in product(names, axes.devices, counts):
+        operation = OPERATIONS[name]
+        precisions = axes.precisions if operation.in_precisions else ["float32"]
+        points = operation.points(device, axes.parameters)
+        for precision, parameters, backend, variant in product(precisions, points, backends, variants):
+            yield Cell(
+                workload=name,
+                parameters=parameters,
+                backend=backend,
+                device=device,
+                task="infer",
+                batch=1,
+                precision=precision,
+                compile_mode=CATALOG[backend].compile_modes[0],
+                feed="device",
+                threads=threads,
+                variant=variant,
+            )
 
 
 def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:

@@ -11,9 +11,8 @@ from kit.backends.protocol import DeviceBatch, HostBatch, Program
 from kit.backends.ranks import RankPlace
 from kit.profile.cell import Cell
 from kit.profile.launch import DataUsed
-from kit.workloads.catalog import workload
+from kit.workloads.catalog import dataset, workload
 from kit.workloads.data.batches import batch_pool, part_of, pool_sha256
-from kit.workloads.data.choice import dataset
 from kit.workloads.data.dataset import Dataset, Samples, Split
 from kit.workloads.workload import Workload
 

@@ -1,4 +1,4 @@
-"""The networks and data sets there are, by name: those of `networks.py`, and one file each in `datasets/`.
+"""The networks and data sets there are, by name: those of `networks.py` and `datasets.py`, and which data a run uses.
 
 Other distributions add theirs as entry points of the groups `steadykit.workloads` and `steadykit.datasets`.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from kit.workloads import datasets
-from kit.workloads.data.dataset import Dataset
-from kit.workloads.installed import WorkloadError, discover, installed
+from kit.profile.launch import SYNTHETIC, DataChoice
+from kit.profile.reason import Reason
+from kit.workloads.data.dataset import SPLITS, DataError, Dataset, DataUnavailableError
+from kit.workloads.datasets import DATA_SETS
+from kit.workloads.installed import WorkloadError, installed
 from kit.workloads.networks import NETWORKS
 from kit.workloads.operations import OPERATIONS
 from kit.workloads.workload import Family, Workload
@@ -18,8 +21,53 @@ from kit.workloads.workload import Family, Workload
 WORKLOADS: dict[str, Workload | Family] = {network.name: network for network in NETWORKS}
 _added = installed("workload", (Workload, Family), [*WORKLOADS, *OPERATIONS])
 WORKLOADS |= {name: added for name, (added, _) in _added.items()}
-DATASETS: dict[str, Dataset] = discover(datasets, Dataset)
+DATASETS: dict[str, Dataset] = {data.name: data for data in DATA_SETS}
 DATASETS |= {name: added for name, (added, _) in installed("dataset", (Dataset,), DATASETS).items()}
+
+
+class Resolved(NamedTuple):
+    """What a choice of data came to."""
+
+    name: str  # of a data set, or SYNTHETIC
+    reason: Reason | None = None  # why synthetic, where "auto" fell back
+
+
+def resolve_data(choice: DataChoice, name: str) -> Resolved:
+    """Fetch and prove the data of a workload before any launch, so that no launch downloads or finds a file broken.
+
+    "auto" is the workload's own data set where it is or can be downloaded, else synthetic. A file that is there and
+    wrong is an error under "auto" too: broken data is never traded for synthetic data in silence.
+
+    Args:
+        choice: "auto", SYNTHETIC, or the name of a data set.
+        name: the data set that the workload is defined on.
+
+    Raises:
+        DataError: another data set than the workload's; a file that is there is wrong; or, where the data set was
+            asked for by name, it cannot be had.
+    """
+    if choice == SYNTHETIC:
+        return Resolved(SYNTHETIC)
+    if choice not in ("auto", name):
+        raise DataError(f"no data {choice!r} for a workload on {name}; choose from auto, synthetic, {name}")
+    try:
+        DATASETS[name].fetch()
+    except DataUnavailableError as error:
+        if choice == name:
+            raise
+        return Resolved(SYNTHETIC, error.reason)
+    for split in SPLITS:
+        DATASETS[name].load(split)
+    return Resolved(name)
+
+
+def dataset(name: str, stands_for: str) -> Dataset:
+    """Return the data set called `name`; SYNTHETIC is made for the shapes of `stands_for`."""
+    if name != SYNTHETIC:
+        return DATASETS[name]
+    from kit.workloads.data.synthetic import synthetic
+
+    return synthetic(DATASETS[stands_for])
 
 
 def parameters_of(name: str) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""What is there by name: files of a folder, and what other distributions add through Python entry points.
+"""What is there by name: folders of a package, and what other distributions add through Python entry points.
 
 Entry points: packaging.python.org, "Entry points".
 """
@@ -32,25 +32,21 @@ class _Named(Protocol):
 _Kind = TypeVar("_Kind", bound=_Named)
 
 
-def discover(package: ModuleType, kind: type[_Kind], file: str = "") -> dict[str, _Kind]:
-    """Return every object of `kind` that a module of `package` holds, by its name.
+def discover(package: ModuleType, kind: type[_Kind], file: str) -> dict[str, _Kind]:
+    """Return every object of `kind` by its name that the module `file` of a folder in `package` holds.
 
-    Where each entry is a folder, `file` is the module in it that is imported, and nothing else of it.
+    Nothing else of a folder is imported.
 
     Raises:
         WorkloadError: two objects have one name.
     """
     objects: dict[str, _Kind] = {}
-    modules: dict[str, str] = {}
     for entry in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if entry.ispkg or not file:
-            module = import_module(f"{entry.name}.{file}" if file else entry.name)
-            for value in (value for value in vars(module).values() if isinstance(value, kind)):
-                # What a module imports from another is the same object.
-                if objects.setdefault(value.name, value) is not value:
-                    places = f"{modules[value.name]} and {module.__name__}"
-                    raise WorkloadError(f"{places} both have a {kind.__name__} {value.name!r}; rename one")
-                modules.setdefault(value.name, module.__name__)
+        if not entry.ispkg:
+            continue
+        for value in vars(import_module(f"{entry.name}.{file}")).values():
+            if isinstance(value, kind) and objects.setdefault(value.name, value) is not value:
+                raise WorkloadError(f"{entry.name}.{file}: another one has the name {value.name!r}; rename it")
     return objects
 
 

@@ -67,7 +67,7 @@ class Dense(Layer, frozen=True):
         return (*shape[:-1], self.units)
 
     def products(self, shape: Shape) -> Products:
-        """Count one for each entry of the kernel, at each place."""
+        """Count one for each entry of the kernel, for each vector of features."""
         return Products(math.prod(shape) * self.units)
 
 
@@ -90,7 +90,7 @@ class Conv2D(Layer, frozen=True):
         return (shape[0] - cut[0], shape[1] - cut[1], self.filters)
 
     def products(self, shape: Shape) -> Products:
-        """Count one for each entry of the kernel, at each place of the output, padding included."""
+        """Count one for each entry of the kernel, at each position of the output, padding included."""
         return Products(math.prod(self.output_shape(shape)) * math.prod(self.kernel) * shape[-1])
 
 
@@ -184,7 +184,7 @@ class LSTM(Layer, frozen=True):
 
 
 class Positions(Layer, frozen=True):
-    """y = x + table: what is learned of each place."""
+    """y = x + table: the table is learned, a row for each token."""
 
     def weights(self, shape: Shape) -> dict[str, Weight]:
         """Return table (tokens, width)."""

@@ -24,7 +24,7 @@ ADAM = Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7)
 PIXELS = 784
 LAST_UNITS = 64  # of the last LSTM of a deep `dblstm`
 
-# Of the five-nets, batch-sweep and frameworks-cnn systems.
+# The five-nets, batch-sweep and frameworks-cnn systems have this network.
 CNN = Workload(
     name="cnn",
     data="mnist",
@@ -93,9 +93,9 @@ NETWORKS: list[Workload | Family] = [
         loss="reconstruction",
     ),
     CNN,
-    # As the frameworks-cnn system trains it.
+    # The frameworks-cnn system trains it so.
     msgspec.structs.replace(CNN, name="cnn_sgd", optimizer=SGD(learning_rate=0.01)),
-    # Of the cnn-batch system.
+    # The cnn-batch system has this network.
     Workload(
         name="cnn_small",
         data="mnist",
@@ -115,7 +115,7 @@ NETWORKS: list[Workload | Family] = [
         ),
         optimizer=ADAM,
     ),
-    # The next three are of the five-nets system, two of them over the rows of an image.
+    # The five-nets system has the next three, two of them over the rows of an image.
     Workload(
         name="lstm",
         data="mnist",

@@ -13,9 +13,8 @@ operations where it has a file `operations.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 from kit.profile.cell import OWN, Cell
@@ -33,20 +32,18 @@ Unit = Literal["FLOP/s", "B/s"]
 class Operation:
     """One operation; its sizes on a CPU end where a step of two cores takes 0.1 s."""
 
-    name: str  # as in cells, in the place of a workload's
+    name: str  # as in cells, where other cells have a workload's
     parameter: str | None = None
     sizes: Sequence[int] = ()  # of the parameter
     accelerator_sizes: Sequence[int] = ()
     in_precisions: bool = False  # measured in each that is asked for; otherwise in float32
 
-    def points(self, device: str, given: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
-        """Yield the parameters that are measured on a kind of device, those that are `given` where there are any."""
+    def points(self, device: str, given: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
+        """Return the parameters that are measured on a kind of device, those that are `given` where there are any."""
         if self.parameter is None:
-            yield {}
-            return
+            return [{}]
         usual = self.sizes if device == "cpu" else self.accelerator_sizes or self.sizes
-        for size in given.get(self.parameter) or usual:
-            yield {self.parameter: size}
+        return [{self.parameter: size} for size in given.get(self.parameter) or usual]
 
 
 MATMUL = Operation(
@@ -65,37 +62,6 @@ OPERATIONS = {operation.name: operation for operation in (MATMUL, TRIAD, COPY_IN
 def is_operation(cell: Cell) -> bool:
     """Whether the cell is an operation's, and no program's that has its name."""
     return cell.workload in OPERATIONS and cell.precision != OWN
-
-
-def operation_cells(  # noqa: PLR0917 - the axes that an operation has
-    names: Sequence[str],
-    backends: Sequence[str],
-    devices: Sequence[str],
-    precisions: Sequence[str],
-    threads: Sequence[int | None],
-    compile_modes: Mapping[str, str],
-    variants: Sequence[str],
-    given: Mapping[str, Sequence[int]],
-) -> Iterator[Cell]:
-    """Yield the cells of these operations; `compile_modes`: by backend, `given`: values of parameters."""
-    for name, device, thread_count in product(names, devices, threads):
-        operation = OPERATIONS[name]
-        for precision in precisions if operation.in_precisions else ("float32",):
-            for parameters in operation.points(device, given):
-                for backend, variant in product(backends, variants):
-                    yield Cell(
-                        workload=name,
-                        parameters=parameters,
-                        backend=backend,
-                        device=device,
-                        task="infer",
-                        batch=1,
-                        precision=precision,
-                        compile_mode=compile_modes[backend],
-                        feed="device",
-                        threads=thread_count,
-                        variant=variant,
-                    )
 
 
 def work_of(cell: Cell) -> tuple[float, Unit] | None:

@@ -17,9 +17,9 @@ Loss = Literal["cross_entropy", "reconstruction"]
 
 
 class PlacedLayer(NamedTuple):
-    """A layer where it stands in a network."""
+    """A layer of a network, with its name and input."""
 
-    name: str  # "dense_0", "conv2d_1", …: kind, and place among the layers with weights; empty without weights
+    name: str  # "dense_0", "conv2d_1", …: kind, and index among the layers with weights; empty without weights
     layer: Layer
     input_shape: Shape
     weights: dict[str, Weight]  # own names; in weight files each follows the layer's: "dense_0.kernel"

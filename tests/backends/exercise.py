@@ -21,14 +21,16 @@ from planted_errors import PLANTED
 
 from kit.backends.catalog import CATALOG, BackendError, load, load_operations
 from kit.backends.program.results import device_of
-from kit.workloads.catalog import DATASETS, workload
+from kit.suites.plan import plan_cells
+from kit.suites.suite import Axes, Suite
+from kit.workloads.catalog import DATASETS, parameters_of, workload
 from kit.workloads.data.batches import batch_pool
 from kit.workloads.data.synthetic import synthetic
-from kit.workloads.operations import operation_cells
 from kit.workloads.parity import PARITY_BATCH, parity_form
 from kit.workloads.weights import initial_weights
 
 THREADS = 2
+OPERATION_SIZES = {"n": 64, "mib": 1}
 EARLY_STEPS = 8  # of the parity proof: every planted error shows by then
 
 
@@ -133,9 +135,9 @@ class Exercise:
 
     def operation(self, device, name, precision):
         """An operation, small: its array after three steps, and what the framework says of it."""
-        modes = {self._name: CATALOG[self._name].compile_modes[0]}
-        given = {"n": [64], "mib": [1]}
-        (cell,) = operation_cells([name], [self._name], [device], [precision], [None], modes, ["default"], given)
+        parameters = {parameter: [OPERATION_SIZES[parameter]] for parameter in parameters_of(name)}
+        axes = {"workloads": [name], "backends": [self._name], "devices": [device], "precisions": [precision]}
+        (cell,) = plan_cells(Suite(name="small", title="", cells=Axes(**axes, parameters=parameters)))
         with self._as_gpu() if device == "gpu" else ExitStack():
             operation = load_operations(self._name)(cell)
             operation.trace()

@@ -19,7 +19,7 @@ import numpy as np
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
 from kit.stats.estimate import over_rounds
-from kit.suites.plan import MEMBERS_MAX
+from kit.suites.plan import GROUP_CELLS_MAX
 
 BLOCK_S = 0.25
 
@@ -50,7 +50,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.rounds < 2:
         parser.error("--rounds: two at least, as a spread needs")
-    cells = chosen_cells(arguments, workload=["mlp"], task=["train"])[:MEMBERS_MAX]
+    cells = chosen_cells(arguments, workload=["mlp"], task=["train"])[:GROUP_CELLS_MAX]
     draw = random.Random(0)
     rounds = [measure_round(cells, arguments.cycles, draw) for _ in range(arguments.rounds)]
     first, turns, again = (np.array(values) for values in zip(*rounds, strict=True))

@@ -31,7 +31,7 @@ from kit.runner.ranks import Ranks
 from kit.runner.run import Run
 from kit.runner.target import WorkerSpec
 from kit.runner.worker import Worker
-from kit.suites.plan import MemberPlan, plan_cells
+from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite
 from kit.worker.messages import Join, Prepare
@@ -117,7 +117,7 @@ class Held:
         before = {*psutil.Process().children()}
         asked = Ranks(spec, StopFlag())
         (supervisor,) = {*psutil.Process().children()} - before
-        self.worker = Worker(MemberPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
+        self.worker = Worker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
         try:
             self.worker.prepare()
             self.pid: int = supervisor.children()[0].pid

@@ -1,4 +1,4 @@
-"""`kit compare` as a process: bad usage, broken pipes, full disks, and what it imports."""
+"""`kit compare` as a process: broken pipes, full disks, and what it imports."""
 
 import subprocess
 import sys
@@ -6,7 +6,6 @@ import sys
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
-from refusals import refusal
 
 from kit.cli.app import app
 
@@ -19,22 +18,6 @@ def folder(tmp_path_factory):
     b.write(made / "cells.json", b.profile())
     (made / "not.txt").write_text('{"a": 1}')
     return made
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["compare", ""], "does not exist"),
-        (["compare", "cells.json", "--format", "xml"], "xml"),
-        (["compare", "cells.json", "--against"], "--against"),
-        (["compare", "cells.json", "--fail-if-slower", "-1"], "-1"),
-        (["clock", "--source", "sundial"], "sundial"),
-        (["fly"], "fly"),
-    ],
-)
-def test_bad_usage_is_one_line(folder, monkeypatch, words, says):
-    monkeypatch.chdir(folder)
-    assert says in refusal(CliRunner().invoke(app, words, standalone_mode=False))
 
 
 def process(folder, command):

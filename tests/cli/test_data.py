@@ -12,8 +12,7 @@ from mirror import NOBODY_LISTENS, no_network, serve  # noqa: F401 - fixtures
 from kit.cli.app import app
 from kit.errors import KitError
 from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import Dataset, Samples
-from kit.workloads.data.files import KnownFile
+from kit.workloads.data.dataset import DataFile, Dataset, Samples
 
 ROWS = {"train": 5, "test": 2}
 CONTENTS = {f"{split}.txt": split.encode() * rows for split, rows in ROWS.items()}
@@ -24,7 +23,7 @@ TINY = Dataset(
     classes=1,
     sizes=ROWS,
     files={
-        split: (KnownFile(name, len(content), hashlib.sha256(content).hexdigest()),)
+        split: (DataFile(name, (hashlib.sha256(content).hexdigest(),)),)
         for split, (name, content) in zip(ROWS, CONTENTS.items(), strict=True)
     },
     read=lambda split, contents: Samples(np.zeros((ROWS[split], 1), np.float32), np.zeros(ROWS[split], np.uint8)),
@@ -87,14 +86,16 @@ def test_a_file_that_is_wrong_is_one_line(folder):
 
 
 def test_a_checksum_that_is_not_known_is_said(folder, monkeypatch):
-    class Any(KnownFile):
-        def read(self, path):
-            return path.read_bytes()
-
-    files = {split: (Any(*TINY.files[split][0]),) for split in ROWS}
+    files = {split: (TINY.files[split][0]._replace(takes_other=True),) for split in ROWS}
     monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files=files))
     folder.mkdir()
     for name in CONTENTS:
         (folder / name).write_bytes(b"other")
     assert "the checksum is unknown" in kit("fetch").stdout
     assert json.loads(kit("--json").stdout)[0]["checksum_known"] is False
+
+
+def test_data_that_is_drawn_has_no_files(folder, monkeypatch):
+    monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files={"train": (), "test": ()}))
+    (row,) = json.loads(kit("--json").stdout)
+    assert (row["here"], row["samples"], row["folder"]) == (True, ROWS, str(folder))

@@ -90,7 +90,8 @@ def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
 def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options_do():
     commands = {verb: app.get_command(click.Context(app), verb) for verb in VERBS}
     assert {verb for verb, command in commands.items() if command.short_help} == set()
-    with_hosts = {verb for verb, command in commands.items() if any("hosts" in of.name for of in command.params)}
+    options = {verb: {option.name for option in command.params} for verb, command in commands.items()}
+    with_hosts = {verb for verb, names in options.items() if "hosts" in names}
     assert {verb for verb, (_, line) in VERBS.items() if "host" in line} <= with_hosts
 
 
@@ -107,6 +108,10 @@ def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options
         (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
         (["compare", "gone.json"], "gone.json: no such file or folder"),
         (["compare"], "PROFILES is missing; "),
+        (["compare", "gone.json", "--against"], "--against names no profile"),
+        (["compare", "--fail-if-slower", "-1", "x"], "--fail-if-slower: -1.0 is too small; give 0 or more"),
+        (["clock", "--source", "sundial"], "--source: 'sundial' is not a choice; choose from auto, monotonic_raw"),
+        (["fly"], "No such command 'fly'"),
         (["launch"], "cpu|gpu|tpu is missing; "),
     ],
 )

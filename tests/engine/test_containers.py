@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from refusals import refusal, refused
 
 from kit.cli.app import app
-from kit.cli.run import check_images
 from kit.engine import image as image_module
 from kit.engine import launch as launch_module
 from kit.engine.connection import EngineError, connect
@@ -21,6 +20,7 @@ from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import Image
 from kit.engine.launch import ContainerRun, as_line
 from kit.profile.cell import Cell, Variant
+from kit.runner.prepare import check_images
 from kit.version import __version__
 
 SUITE = 'name = "mine"\ntitle = "Mine"\n[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\n'

@@ -1,7 +1,10 @@
-"""`kit fleet` with a backend that is quick to start."""
+"""`kit fleet` with a backend that is quick to start, and the nodes of tests/fleet/slurm_two_nodes.sh."""
 
 import os
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 from kit_process import REPOSITORY, kit
 
@@ -46,3 +49,19 @@ def command(folder, *lines):
     script.write_text("\n".join(["#!/bin/sh", *lines, f'exec {sys.executable} -m kit "$@"\n']))
     script.chmod(0o755)
     return "--command", script
+
+
+def state_of(node):
+    command = ["sinfo", "-h", "-n", node, "-o", "%T"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def start_lost_nodes():
+    subprocess.run([Path(__file__).with_name("slurm_two_nodes.sh")], check=True)
+
+
+def waited(until, limit_s=60):
+    end = time.monotonic() + limit_s
+    while not until() and time.monotonic() < end:
+        time.sleep(0.3)
+    return until()

@@ -8,8 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from fleet_runs import command, fleet, suite
-from slurm_node import start_lost_nodes, state_of, waited
+from fleet_runs import command, fleet, start_lost_nodes, state_of, suite, waited
 
 from kit.compare.fleet import reduce_node
 from kit.profile.store import read_profile

@@ -10,9 +10,8 @@ import profile_builder as b
 import psutil
 import pytest
 from click.testing import CliRunner
-from fleet_runs import PYTHONPATH, command, fleet, suite
+from fleet_runs import PYTHONPATH, command, fleet, suite, waited
 from refusals import refusal
-from slurm_node import waited
 
 from kit.cli.app import app
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner
+from fleet_runs import start_lost_nodes, state_of, waited
 from kit_process import REPOSITORY
 from refusals import refusal
-from slurm_node import start_lost_nodes, state_of, waited
 
 from kit.cli.app import app
 from kit.profile.store import read_profile

@@ -14,7 +14,7 @@ from kit.runner.next_round import Repeats
 from kit.runner.progress import RunProgress
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
-from kit.suites.plan import plan_shared_groups
+from kit.suites.plan import plan_bundles
 
 ENERGY = SensorReport(
     name="rapl.package-0", quantity="energy", unit="J", scope="", source="", status="measured", update_period_ns=10**6
@@ -148,7 +148,7 @@ def test_long_blocks_and_idle_are_known_beforehand_and_take_as_long_anywhere(con
     assert more_s == pytest.approx(blocks_s)
     now_ns = 0
     time = TimeLeft(with_joules, now=lambda: now_ns)
-    shared = plan_shared_groups(with_joules.cells, with_joules.groups, with_joules.suite.process_axes)
+    shared = plan_bundles(with_joules.cells, with_joules.groups, with_joules.suite.process_axes)
     for number in range(2):
         time.round_begins(number, shared)
         now_ns += (5 + (2 * 10.4 + 6) * (energy_rounds == "all")) * S

@@ -1,17 +1,20 @@
-"""Cells, the groups they are compared in, and the processes that hold them."""
+"""Cells, the groups they are compared in, and the workers that hold them."""
+
+from functools import partial
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.errors import KitError
 from kit.profile.cell import AXES
-from kit.suites.plan import MEMBERS_MAX, plan_cells, plan_groups, plan_shared_groups
-from kit.suites.request import RunRequest, requested_suite
-from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable
+from kit.suites.plan import GROUP_CELLS_MAX, plan_bundles, plan_cells, plan_groups
+from kit.suites.request import CEILING_ROUNDS, RunRequest, requested_suite, with_ceilings
+from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.layers import Dense
+from kit.workloads.operations import MATMUL, OPERATIONS, TRIAD, is_operation
 
 COMPARED = ["backend", "batch", "task", "compile_mode", "feed", "variant"]
 BACKENDS = ["tensorflow", "torch", "jax"]
@@ -93,7 +96,7 @@ def test_a_large_group_is_split_and_each_part_has_the_baseline(batches, named):
     assert len({group.key for group in groups}) == len(groups)
     seen = []
     for group in groups:
-        assert len(group.cells) <= MEMBERS_MAX
+        assert len(group.cells) <= GROUP_CELLS_MAX
         assert len({by_key[key].backend for key in group.cells}) == 1
         assert group.baseline in group.cells
         seen += group.cells
@@ -105,23 +108,24 @@ def test_a_large_group_is_split_and_each_part_has_the_baseline(batches, named):
 def bundles_of(suite, share):
     cells = plan_cells(suite)
     groups = plan_groups(cells, suite.compared)
-    return plan_shared_groups(cells, groups, share), groups
+    return plan_bundles(cells, groups, share), groups
 
 
 def test_one_process_holds_all_points_of_a_sweep_and_both_tasks():
     swept = suite(["batch"], backends=["torch", "jax"], tasks=["train", "infer"], batches=list(range(1, 11)))
     bundles, groups = bundles_of(swept, ["batch", "task"])
     assert [len(bundle.groups) for bundle in bundles] == [6, 6]  # for each task: 1 2 3 4, 1 5 6 7, 1 8 9 10
-    assert [len(process.cells) for bundle in bundles for process in bundle.members] == [20, 20]
+    assert [len(worker.cells) for bundle in bundles for worker in bundle.workers] == [20, 20]
     assert len(groups) == 12
 
 
 def test_parts_of_a_large_group_have_processes_of_their_own():
     bundles, _ = bundles_of(suite(variants=["a", "b", "c", "d", "e"], backends=["torch"]), [])
-    variants = [[process.cells[0].variant for process in bundle.members] for bundle in bundles]
+    variants = [[worker.cells[0].variant for worker in bundle.workers] for bundle in bundles]
     assert variants == [["a", "b", "c", "d"], ["a", "e"]]
 
 
+@settings(deadline=None)  # other programs may run beside it
 @given(
     compare=st.lists(st.sampled_from(COMPARED), min_size=1, max_size=2, unique=True),
     share=st.lists(st.sampled_from([axis for axis in AXES if axis not in UNSHAREABLE]), max_size=3, unique=True),
@@ -136,10 +140,10 @@ def test_every_group_finds_each_of_its_cells_in_one_process(compare, share, batc
     assert sorted(group.key for bundle in bundles for group in bundle.groups) == sorted(group.key for group in groups)
     for bundle in bundles:
         for group in bundle.groups:
-            assert set(group.cells) <= {cell.key for member in bundle.members for cell in member.cells}
-        for process in bundle.members:
+            assert set(group.cells) <= {cell.key for worker in bundle.workers for cell in worker.cells}
+        for worker in bundle.workers:
             # One interpreter, one environment, one framework, one device.
-            assert len({(cell.backend, cell.device, cell.variant, cell.precision) for cell in process.cells}) == 1
+            assert len({(cell.backend, cell.device, cell.variant, cell.precision) for cell in worker.cells}) == 1
 
 
 def test_a_backend_asked_for_by_name_does_not_vanish():
@@ -196,3 +200,81 @@ def test_a_baseline_that_was_narrowed_away_is_the_first_cell():
     assert narrowed.compared == ["batch"]
     kept = requested_suite(RunRequest(suite="batch-sweep", backends=("torch",)))
     assert kept.baseline == "100"
+
+
+# Operations as cells: which there are, in what groups and workers, and beside which networks.
+networks = partial(suite, backends=["torch", "jax"], batches=[1, 128], tasks=["train", "infer"])
+
+
+def operations(planned):
+    return [cell for cell in plan_cells(planned) if is_operation(cell)]
+
+
+def test_the_suite_has_every_operation_once_in_each_framework_and_products_in_each_precision():
+    cells = plan_cells(load_suite("ceilings"))
+    assert {cell.workload for cell in cells} == set(OPERATIONS)
+    assert len({cell.key for cell in cells}) == len(cells) == 3 * (2 * len(MATMUL.sizes) + len(TRIAD.sizes) + 3)
+    assert {cell.precision for cell in cells if cell.workload != "matmul"} == {"float32"}
+    assert {(cell.task, cell.batch, cell.feed) for cell in cells} == {("infer", 1, "device")}
+
+
+def test_an_accelerator_has_larger_products_and_sizes_can_be_given():
+    sizes = {cell.parameters["n"] for cell in operations(networks(workloads=["matmul"], devices=["gpu"]))}
+    assert sizes == set(MATMUL.accelerator_sizes)
+    given = networks(workloads=["matmul", "mlp"], parameters={"n": [64]})
+    assert [cell.parameters for cell in operations(given)] == [{"n": 64}] * 2
+
+
+@pytest.mark.parametrize("compare", [(), ("batch",), ("task",), ("workload",)])
+def test_beside_networks_they_are_groups_of_frameworks_in_processes_of_their_own(compare):
+    plain = networks(compare)
+    extended = with_ceilings(plain)
+    assert extended.measure.ceiling_rounds == CEILING_ROUNDS
+    cells = plan_cells(extended)
+    assert [cell for cell in cells if not is_operation(cell)] == plan_cells(plain)
+    groups = plan_groups(cells, extended.compared)
+    by_key = {cell.key: cell for cell in cells}
+    for group in groups:
+        compared = [by_key[key] for key in group.cells]
+        assert len({is_operation(cell) for cell in compared}) == 1
+        if is_operation(compared[0]):
+            assert [cell.backend for cell in compared] == ["torch", "jax"]
+            assert len({cell.key_without(("backend", "compile_mode")) for cell in compared}) == 1
+    for bundle in plan_bundles(cells, groups, ["task", "batch", "workload"]):
+        for worker in bundle.workers:
+            assert len({(is_operation(cell), cell.backend) for cell in worker.cells}) == 1
+    # One start of a framework pays for all of them.
+    processes = {
+        worker.name
+        for bundle in plan_bundles(cells, groups, [])
+        for worker in bundle.workers
+        if is_operation(worker.cells[0])
+    }
+    assert len(processes) == 2
+
+
+def test_they_have_the_precisions_and_threads_of_the_networks():
+    extended = with_ceilings(networks(precisions=["float32", "bfloat16"], threads=[1, 2]))
+    products = [cell for cell in operations(extended) if cell.workload == "matmul" and cell.backend == "jax"]
+    assert {(cell.precision, cell.threads) for cell in products} == {
+        (precision, threads) for precision in ("float32", "bfloat16") for threads in (1, 2)
+    }
+
+
+def programs(folder, name, **fields):
+    (folder / f"{name}.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
+    return plan_cells(requested_suite(RunRequest(programs=(str(folder / f"{name}.py"),), **fields)))
+
+
+def test_beside_programs_every_framework_is_measured(tmp_path):
+    cells = programs(tmp_path, "mine", batches=(1, 128), ceilings=True)
+    assert {cell.backend for cell in cells if is_operation(cell)} == {"tensorflow", "torch", "jax"}
+    assert sum(not is_operation(cell) for cell in cells) == 2
+    # A program may be called as an operation.
+    assert [is_operation(cell) for cell in programs(tmp_path, "empty")] == [False]
+
+
+def test_a_backend_without_operations_is_refused_with_those_that_have_them(monkeypatch):
+    monkeypatch.setattr("kit.suites.plan.has_operations", lambda name: name == "jax")
+    with pytest.raises(KitError, match="torch cannot run operations; choose from jax"):
+        plan_cells(networks(workloads=["empty"], backends=["torch"]))

@@ -6,7 +6,7 @@ from refusals import refused
 
 from kit.profile.cell import Variant
 from kit.runner.time_left import estimate
-from kit.suites.plan import MEMBERS_MAX, is_whole, plan_cells, plan_groups, plan_shared_groups
+from kit.suites.plan import GROUP_CELLS_MAX, is_whole, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 
@@ -39,8 +39,8 @@ def test_every_built_in_suite_loads_and_has_cells(name):
     cells = plan_cells(suite)
     assert {cell.backend for cell in cells} == ({"torch"} if name == "selftest" else {"tensorflow", "torch", "jax"})
     # Each framework's cells lie in as few processes as may be: a start is paid once.
-    bundles = plan_shared_groups(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
-    assert all(len(bundle.members) <= MEMBERS_MAX for bundle in bundles)
+    bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    assert all(len(bundle.workers) <= GROUP_CELLS_MAX for bundle in bundles)
 
 
 def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of_their_own():
@@ -49,8 +49,8 @@ def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of
     fits = {(cell.workload, cell.backend, cell.device) for cell in cells if cell.task == "fit"}
     assert fits == {(*names, device) for *names, _ in fits for device in ("cpu", "gpu")}
     assert {cell.device for cell in cells if cell.task != "fit"} == {"gpu"}
-    bundles = plan_shared_groups(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
-    held = [{(cell.workload, cell.variant) for cell in member.cells} for bundle in bundles for member in bundle.members]
+    bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    held = [{(cell.workload, cell.variant) for cell in worker.cells} for bundle in bundles for worker in bundle.workers]
     for load in ("matmul", "transformer"):
         assert held.count({(load, "default")}) == 3
     assert held.count({("mlp", "alone")}) == 1
@@ -275,9 +275,9 @@ def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
     suite = requested(name, quick=True)
     cells = plan_cells(suite)
     groups = plan_groups(cells, suite.compared, suite.baseline)
-    bundles = plan_shared_groups(cells, groups, suite.measure.share)
+    bundles = plan_bundles(cells, groups, suite.measure.share)
     # A start takes 4 to 8 s: one of each framework in a round.
-    assert sum(len(bundle.members) for bundle in bundles) == 3
+    assert sum(len(bundle.workers) for bundle in bundles) == 3
     assert 3 <= suite.measure.rounds <= 4
     assert suite.measure.fit_steps <= QUICK_FIT_STEPS
     assert estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds).seconds < 6 * 60

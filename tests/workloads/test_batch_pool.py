@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kit.workloads.catalog import WORKLOADS
 from kit.workloads.data.batches import POOL_BATCHES, Epochs, HostBatch, batch_pool, pool_sha256, scoring_batches
 from kit.workloads.data.dataset import Samples
-from kit.workloads.datasets.mnist import MNIST
+from kit.workloads.datasets import MNIST
 
 MLP, CNN = WORKLOADS["mlp"], WORKLOADS["cnn"]
 SAMPLES = 1000

@@ -57,10 +57,10 @@ def test_products_of_each_layer(layer, shape, forward, with_input):
 
 def test_training_is_thrice_the_forward_pass_less_what_the_first_layer_need_not_do():
     first, second = 12 * 7, 7 * 5
-    of = network(Flatten(), Dense(7), Dropout(0.5), Dense(5))
-    assert cost_of(of, "infer", 10, "float32").flops == 2 * 10 * (first + second)
-    assert cost_of(of, "train", 10, "float32").flops == 2 * 10 * (2 * first + 3 * second)
-    assert cost_of(of, "fit", 10, "float32") == cost_of(of, "train", 10, "float32")
+    net = network(Flatten(), Dense(7), Dropout(0.5), Dense(5))
+    assert cost_of(net, "infer", 10, "float32").flops == 2 * 10 * (first + second)
+    assert cost_of(net, "train", 10, "float32").flops == 2 * 10 * (2 * first + 3 * second)
+    assert cost_of(net, "fit", 10, "float32") == cost_of(net, "train", 10, "float32")
     # The state of a recurrent layer has a gradient in the first layer, too.
     recurrent = network(SimpleRNN(5), shape=(7, 3))
     assert cost_of(recurrent, "train", 1, "float32").flops == 2 * (2 * 7 * 3 * 5 + 3 * 7 * 5 * 5)
@@ -68,13 +68,13 @@ def test_training_is_thrice_the_forward_pass_less_what_the_first_layer_need_not_
 
 def test_bytes_are_of_every_array_that_a_step_must_touch():
     weights, outputs = 12 * 7 + 7, 7
-    of = network(Dense(7))
-    assert cost_of(of, "infer", 10, "float32").bytes == 4 * (weights + 10 * (12 + 2 * outputs))
+    net = network(Dense(7))
+    assert cost_of(net, "infer", 10, "float32").bytes == 4 * (weights + 10 * (12 + 2 * outputs))
     # Weights and gradients, read and written; SGD keeps nothing, Adam two moments.
-    assert cost_of(of, "train", 10, "float32").bytes == 4 * (4 * weights + 10 * (12 + 4 * outputs))
+    assert cost_of(net, "train", 10, "float32").bytes == 4 * (4 * weights + 10 * (12 + 4 * outputs))
     adam = network(Dense(7), optimizer=Adam(learning_rate=0.1, beta_1=0.9, beta_2=0.9, epsilon=1e-7))
     assert cost_of(adam, "train", 10, "float32").bytes == 4 * (8 * weights + 10 * (12 + 4 * outputs))
-    assert cost_of(of, "infer", 10, "bfloat16").bytes == 4 * (weights + 10 * 12) + 2 * 10 * 2 * outputs
+    assert cost_of(net, "infer", 10, "bfloat16").bytes == 4 * (weights + 10 * 12) + 2 * 10 * 2 * outputs
 
 
 def test_the_fewest_operations_are_a_quarter_of_convolutions_and_all_of_others():

@@ -33,12 +33,12 @@ def test_what_a_layer_gives(layer, before, after):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_workload_fits_its_data_and_ends_in_what_its_loss_takes(name):
-    of = workload(name, {})
-    assert of.name == WORKLOADS[name].name == name and of.data == WORKLOADS[name].data
-    assert of.classes == DATASETS[of.data].classes
-    assert math.prod(of.input_shape) == math.prod(DATASETS[of.data].sample_shape)
-    *_, last = of.placed_layers()
-    wanted = of.input_shape if of.loss == "reconstruction" else (of.classes,)
+    network = workload(name, {})
+    assert network.name == WORKLOADS[name].name == name and network.data == WORKLOADS[name].data
+    assert network.classes == DATASETS[network.data].classes
+    assert math.prod(network.input_shape) == math.prod(DATASETS[network.data].sample_shape)
+    *_, last = network.placed_layers()
+    wanted = network.input_shape if network.loss == "reconstruction" else (network.classes,)
     assert last.layer.output_shape(last.input_shape) == wanted
 
 
@@ -50,11 +50,11 @@ def test_dblstm_is_as_deep_and_as_wide_as_asked(layers):
 
 
 def test_transformer_is_what_its_parameters_say():
-    of = workload("transformer", {"width": 8, "depth": 3, "heads": 2, "length": 49})
-    assert of.input_shape == (49, 16)
-    blocks = [layer for layer in of.layers if isinstance(layer, DecoderBlock)]
+    network = workload("transformer", {"width": 8, "depth": 3, "heads": 2, "length": 49})
+    assert network.input_shape == (49, 16)
+    blocks = [layer for layer in network.layers if isinstance(layer, DecoderBlock)]
     assert blocks == [DecoderBlock(2)] * 3
-    assert sum(math.prod(each.shape) for placed in of.placed_layers() for each in placed.weights.values()) == (
+    assert sum(math.prod(each.shape) for placed in network.placed_layers() for each in placed.weights.values()) == (
         16 * 8 + 8 + 49 * 8 + 3 * (12 * 8 * 8 + 13 * 8) + 2 * 8 + 8 * 10 + 10
     )
 
@@ -67,9 +67,8 @@ def test_a_transformer_that_is_none_is_refused(parameters, line):
 
 @pytest.mark.parametrize("name", WITH_DROPOUT)
 def test_leaving_dropout_out_changes_no_weight(name):
-    workload = WORKLOADS[name]
-    bare = workload.without_dropout()
-    assert not any(isinstance(layer, Dropout) for layer in bare.layers)
-    assert len(bare.layers) < len(workload.layers)
-    named = [[(each.name, each.weights) for each in of.placed_layers() if each.weights] for of in (workload, bare)]
+    networks = [WORKLOADS[name], WORKLOADS[name].without_dropout()]
+    assert not any(isinstance(layer, Dropout) for layer in networks[1].layers)
+    assert len(networks[1].layers) < len(networks[0].layers)
+    named = [[(each.name, each.weights) for each in network.placed_layers() if each.weights] for network in networks]
     assert named[0] == named[1]

@@ -18,11 +18,9 @@ from uci_har_archive import ROWS, packed, signal, tables
 
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite, SuiteError
-from kit.workloads.catalog import DATASETS
-from kit.workloads.data.choice import Resolved, resolve_data
-from kit.workloads.data.dataset import SPLITS
-from kit.workloads.data.files import DataError, DataUnavailableError, member
-from kit.workloads.datasets.uci_har import ARCHIVE, UCI_HAR
+from kit.workloads.catalog import DATASETS, Resolved, resolve_data
+from kit.workloads.data.dataset import SPLITS, DataError, DataUnavailableError, member
+from kit.workloads.datasets import UCI_HAR, UCI_HAR_ZIP
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
 LABELS = "UCI HAR Dataset/test/y_test.txt"
@@ -55,7 +53,7 @@ def plant(folder) -> Callable[[bytes], Path]:
 
 def knowing(archive: bytes, *mirrors: str):
     """The data set, if `archive` were the original."""
-    known = ARCHIVE._replace(known_sha256=(hashlib.sha256(archive).hexdigest(),))
+    known = UCI_HAR_ZIP._replace(known_sha256=(hashlib.sha256(archive).hexdigest(),))
     return replace(UCI_HAR, files=dict.fromkeys(SPLITS, (known,)), mirrors=mirrors)
 
 
@@ -74,7 +72,7 @@ def test_each_number_is_where_it_belongs(plant, archive):
 
 def test_the_archive_may_lie_beside_its_folder(plant, folder):
     plant(packed(TINY)).rename(folder.parent / "uci_har.zip")
-    assert UCI_HAR.missing() == [] and resolve_data("auto", "uci_har") == Resolved("uci_har", None)
+    assert UCI_HAR.missing() == [] and resolve_data("auto", "uci_har") == Resolved("uci_har")
     assert len(UCI_HAR.load("test").targets) == 3
 
 
@@ -129,7 +127,7 @@ def test_no_bytes_crash_it(tmp_path_factory, noise, at):
     for content in (noise, archive[:at] + noise + archive[at + len(noise) :]):
         path.write_bytes(content)
         try:
-            assert member(ARCHIVE.read(path), LABELS) in (b"1\n" * 50, None)
+            assert member(UCI_HAR_ZIP.read(path), LABELS) in (b"1\n" * 50, None)
         except DataError as error:
             assert "\n" not in str(error)
 
@@ -171,7 +169,7 @@ def test_a_download_is_kept_out_of_the_zip_around_it(folder, serve, monkeypatch,
     archive = packed(TINY)
     mirror = serve({"a+name.zip": wrap(archive)})
     monkeypatch.setitem(DATASETS, "uci_har", knowing(archive, NOBODY_LISTENS, f"{mirror.url}a+name.zip"))
-    assert resolve_data("uci_har", "uci_har") == Resolved("uci_har", None)
+    assert resolve_data("uci_har", "uci_har") == Resolved("uci_har")
     assert (folder / "uci_har.zip").read_bytes() == archive and mirror.asked == ["a+name.zip"]
 
 

@@ -1,12 +1,18 @@
-"""The contract of a data set: it describes itself, so that adding one is writing one file in `kit/workloads/datasets/`.
+"""The contract of a data set: where its files are, how they are proved, downloaded and read.
 
-missing ─► fetch ─► load: files proved, raw samples ─► prepare: what a network is fed, float32
+missing ─► fetch ─► load: contents proved, raw samples ─► prepare: what a network is fed, float32
+
+Pooch downloads. Its registry would prove a file as it came from one address; here the content is proved, so that any
+gzip of it counts, and a zip within any other.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import lzma
 import os
+import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,10 +21,13 @@ from io import BytesIO
 from pathlib import Path
 from stat import S_IWUSR
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from zipfile import BadZipFile
+from urllib.parse import urlsplit
+from zipfile import BadZipFile, ZipFile
 
+from kit.environment import DATA
+from kit.errors import KitError
+from kit.profile.reason import Reason, reason
 from kit.profile.store import write_atomically
-from kit.workloads.data.files import ANEW, DataError, DataFile, data_folder, download
 
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
     import numpy as np
@@ -26,8 +35,25 @@ if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
-# What is raised by a file of arrays that is not there, or that is damaged beyond what its checksums tell.
-_UNUSABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error)
+# Seconds to connect, and between two pieces of a file. A mirror that is there answers within one round trip; a
+# machine without a network should learn so before its user wonders.
+TIMEOUT_S = (5.0, 20.0)
+# What helps against a file that is there and wrong; it is never deleted for its owner.
+ANEW = "delete it and run again to download it anew"
+# What an archive raises that is damaged, encrypted, or none: gzip, zip, and NumPy's file of arrays.
+DAMAGE = (BadZipFile, EOFError, KeyError, RuntimeError, ValueError, OSError, struct.error, zlib.error, lzma.LZMAError)
+
+
+class DataError(KitError):
+    """Data that cannot be used."""
+
+
+class DataUnavailableError(DataError):
+    """Data that is not here and cannot be fetched, as opposed to data that is here and wrong."""
+
+    def __init__(self, why: Reason, line: str) -> None:
+        super().__init__(line)
+        self.reason = why
 
 
 class Samples(NamedTuple):
@@ -37,9 +63,94 @@ class Samples(NamedTuple):
     targets: NDArray[Any]  # (samples,), class indices
 
 
+class DataFile(NamedTuple):
+    """A file, and the SHA-256 of each content that is known.
+
+    The content of a file ending in .gz is what is in it: the same content is found gzipped in many ways.
+    """
+
+    name: str
+    known_sha256: tuple[str, ...]
+    inner: str = ""  # its name in the zip that it may come in, which is not part of its content
+    # Other content is read, too: who cuts windows of his own has an archive of his own. Its members have checksums
+    # against damage, whoever reads them proves that they fit together, and the profile has the hash of the batches, so
+    # that nothing measured on it is compared with what was measured on other data. Downloads are of known content.
+    takes_other: bool = False
+
+    def content(self, data: bytes) -> bytes:
+        """Return the content of a file of these bytes. Raises DataError where it is damaged."""
+        if self.inner:
+            inner = member(data, self.inner)
+            return data if inner is None else inner
+        try:
+            return gzip.decompress(data) if self.name.endswith(".gz") else data
+        except DAMAGE as error:
+            raise DataError(f"truncated, damaged or not gzipped ({error})") from None
+
+    def is_known(self, content: bytes) -> bool:
+        """Return whether `content` is one that was known."""
+        return hashlib.sha256(content).hexdigest() in self.known_sha256
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of the file at `path`, proved. Raises DataError; writes nothing."""
+        try:
+            content = self.content(path.read_bytes())
+        except OSError as error:
+            remedy = "make it readable, or set KIT_DATA to another folder"
+            raise DataError(f"{path} cannot be read ({error.strerror or error}); {remedy}") from None
+        except DataError as error:
+            raise DataError(f"{path}: {error}; {ANEW}") from None
+        if not (self.takes_other or self.is_known(content)):
+            expected = f"expected SHA-256 {' or '.join(self.known_sha256)}"
+            raise DataError(f"{path} has the wrong content: {expected}; {ANEW}")
+        return content
+
+    def download(self, mirror: str) -> bytes:
+        """Return the file to keep: as it came, or out of the zip around it.
+
+        Raises:
+            DataError: the content is not a known one.
+            OSError, ValueError: the mirror does not answer, or does not have it.
+        """
+        import pooch
+
+        arrived = BytesIO()
+        fetch = pooch.HTTPDownloader(timeout=TIMEOUT_S)
+        fetch(mirror + self.name if mirror.endswith("/") else mirror, arrived, None)
+        content = self.content(arrived.getvalue())
+        if not self.is_known(content):
+            raise DataError(f"{mirror} has different content")
+        return content if self.inner else arrived.getvalue()
+
+
+def data_folder() -> Path:
+    """Return the folder that holds one folder a data set: `KIT_DATA`, else this user's cache folder.
+
+    It may be read-only with the files already in it; the cache folder may be missing.
+
+    Raises:
+        DataError: KIT_DATA names what is no folder, as a typing error does.
+    """
+    import platformdirs
+
+    chosen = os.environ.get(DATA)
+    if chosen and not os.path.isdir(chosen):  # noqa: PTH112 - False, too, where it may not be looked for
+        raise DataError(f"KIT_DATA={chosen}: the folder does not exist; create it, or unset KIT_DATA to use the cache")
+    return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
+
+
+def member(archive: bytes, name: str) -> bytes | None:
+    """Return one member of a zip archive, None where there is none of this name. Raises DataError for no archive."""
+    try:
+        with ZipFile(BytesIO(archive)) as opened:
+            return opened.read(name) if name in opened.namelist() else None
+    except DAMAGE as error:
+        raise DataError(f"truncated, damaged or not a zip archive ({error})") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set; one instance stands in its module."""
+    """A data set."""
 
     name: str  # as in profiles; also of its folder in KIT_DATA
     sample_shape: tuple[int, ...]  # of one sample's inputs, before a workload reshapes it
@@ -53,91 +164,105 @@ class Dataset:
     mirrors: Sequence[str] = ()  # URLs ending in a slash that have the files, or of the one file
     divisor: float = 1.0  # what `prepare` divides inputs by
 
+    @property
+    def folder(self) -> Path:
+        """Where downloads go."""
+        return data_folder() / self.name
+
+    @property
+    def _all_files(self) -> list[DataFile]:
+        return list(dict.fromkeys(file for split in SPLITS for file in self.files[split]))
+
+    def path(self, file: DataFile) -> Path:
+        """Return where `file` is, or would be: in the data set's folder, or beside it."""
+        within, beside = self.folder / file.name, data_folder() / file.name
+        return beside if os.path.exists(beside) and not os.path.exists(within) else within  # noqa: PTH110
+
     def samples(self, split: Split) -> int:
         """Return how many samples `split` has: where its files are there, as many as they hold."""
         if self.count is not None:
             with suppress(DataError, OSError):  # a file that is not there or is wrong, as `load` says
-                return self.count(split, self.paths(split))
+                return self.count(split, [self.path(file) for file in self.files[split]])
         return self.sizes[split]
-
-    def folder(self) -> Path:
-        """Return where downloads go."""
-        return data_folder() / self.name
-
-    def paths(self, split: Split) -> list[Path]:
-        """Return where the files of `split` are, or would be."""
-        return [self._path(file) for file in self.files[split]]
-
-    def _path(self, file: DataFile) -> Path:
-        """Return where `file` is, or would be: in the data set's folder, or beside it."""
-        within, beside = self.folder() / file.name, data_folder() / file.name
-        return beside if os.path.exists(beside) and not os.path.exists(within) else within  # noqa: PTH110
-
-    def _all_files(self) -> list[DataFile]:
-        return list(dict.fromkeys(file for split in SPLITS for file in self.files[split]))
 
     def missing(self) -> list[DataFile]:
         """Return the files that are not there."""
         # A folder that cannot be looked into has none of them: writing there will say why.
-        return [file for file in self._all_files() if not os.path.exists(self._path(file))]  # noqa: PTH110
+        return [file for file in self._all_files if not os.path.exists(self.path(file))]  # noqa: PTH110
 
     def fetch(self) -> None:
-        """Download what is missing; with nothing missing, touch nothing.
+        """Download what is missing, all of it or nothing, proved; with nothing missing, touch nothing.
+
+        A mirror that fails is not asked again.
 
         Raises:
-            DataUnavailableError: something is missing and cannot be downloaded.
+            DataUnavailableError: no mirror gave the right content, or the folder cannot be written.
         """
-        if missing := self.missing():
-            names = ", ".join(file.name for file in missing)
-            remedy = f"put {names} into {self.folder()} (KIT_DATA/{self.name}), or use --data synthetic"
-            download(missing, self.folder(), self.mirrors, remedy)
+        if not (missing := self.missing()):
+            return
+        contents, tried = dict[DataFile, bytes](), list[str]()
+        remedy = f"put {', '.join(file.name for file in missing)} into {self.folder} (KIT_DATA/{self.name}), "
+        remedy += "or use --data synthetic"
+        for mirror in self.mirrors:
+            try:
+                for file in missing:
+                    if file not in contents:
+                        contents[file] = file.download(mirror)
+            except (DataError, OSError, ValueError) as error:  # every exception of requests is an OSError
+                failure = "wrong content" if isinstance(error, DataError) else type(error).__name__
+                tried.append(f"{urlsplit(mirror).netloc}: {failure}")
+        for file in missing:
+            if file not in contents and tried:
+                why = reason("download_failed", file=file.name, tried="; ".join(tried))
+                raise DataUnavailableError(why, f"{file.name} cannot be downloaded ({'; '.join(tried)}); {remedy}")
+            if file not in contents:
+                line = f"{file.name} is not there, and no mirror is known that has it; {remedy}"
+                raise DataUnavailableError(reason("no_mirror", file=file.name), line)
+        try:
+            for file, content in contents.items():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.folder / file.name, content)
+        except OSError as error:
+            why = reason("folder_not_writable", folder=str(self.folder), error=error.strerror or str(error))
+            raise DataUnavailableError(why, f"{self.folder} cannot be written ({error.strerror}); {remedy}") from None
 
     def load(self, split: Split) -> Samples:
         """Return one split; downloads nothing.
 
+        Where `parse_once`, it comes from a file of arrays beside the first file, which is named by the content that
+        was read; where that is not there, it is written if the folder is writable.
+
         Raises:
             DataError: naming the file that is missing, unreadable or corrupt, or has other content.
         """
-        paths = self.paths(split)
+        import numpy as np
+
+        paths = [self.path(file) for file in self.files[split]]
         contents = [file.read(path) for file, path in zip(self.files[split], paths, strict=True)]
-
-        def read() -> Samples:
-            try:
-                return self.read(split, contents)
-            except DataError as error:
-                raise DataError(f"{', '.join(map(str, paths))}: {error}; {ANEW}") from None
-
-        if not self.parse_once:
-            return read()
-        sha256 = hashlib.sha256(b"".join(contents)).hexdigest()
-        return _parsed_once(paths[0].with_name(f"{self.name}-{split}-{sha256}.npz"), read)
+        parsed = None
+        if self.parse_once:
+            parsed = paths[0].with_name(f"{self.name}-{split}-{hashlib.sha256(b''.join(contents)).hexdigest()}.npz")
+            with suppress(*DAMAGE), np.load(parsed) as arrays:
+                if arrays.zip.testzip() is None:  # NumPy would read a damaged header before its checksum
+                    return Samples(arrays["inputs"], arrays["targets"])
+        try:
+            samples = self.read(split, contents)
+        except DataError as error:
+            raise DataError(f"{', '.join(map(str, paths))}: {error}; {ANEW}") from None
+        with suppress(OSError):
+            # Nothing stops root from writing into a folder that is marked read-only.
+            if parsed is not None and parsed.parent.stat().st_mode & S_IWUSR:
+                content = BytesIO()
+                np.savez(content, **samples._asdict())
+                write_atomically(parsed, content.getvalue())
+        return samples
 
     def checksum_known(self) -> bool:
         """Return whether every file has a checksum that was known in advance. Raises DataError."""
-        return all(file.is_known(file.read(self._path(file))) for file in self._all_files())
+        return all(file.is_known(file.read(self.path(file))) for file in self._all_files)
 
     def prepare(self, inputs: NDArray[Any], out: NDArray[np.float32]) -> None:
         """Write what a network is fed to `out`: `inputs` in its shape, divided by `divisor`."""
         import numpy as np
 
         np.divide(inputs.reshape(out.shape), np.float32(self.divisor), out=out)
-
-
-def _parsed_once(path: Path, read: Callable[[], Samples]) -> Samples:
-    """Return the samples at `path`; where they are not, `read` them and put them there if the folder is writable.
-
-    `path` is named by the content that is read, so that another content has another name.
-    """
-    import numpy as np
-
-    with suppress(*_UNUSABLE), np.load(path) as arrays:
-        if arrays.zip.testzip() is None:  # NumPy would read a damaged header before its checksum
-            return Samples(arrays["inputs"], arrays["targets"])
-    samples = read()
-    with suppress(OSError):
-        # Nothing stops root from writing into a folder that is marked read-only.
-        if path.parent.stat().st_mode & S_IWUSR:
-            content = BytesIO()
-            np.savez(content, **samples._asdict())
-            write_atomically(path, content.getvalue())
-    return samples

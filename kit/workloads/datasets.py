@@ -1,7 +1,12 @@
-"""UCI-HAR (Anguita et al., 2013): six activities of 30 volunteers, from the signals of a telephone at the waist.
+"""The data sets: adding one is adding an entry to `DATA_SETS`.
 
-A window is 128 time steps, at 50 Hz, of nine signals. `UCI HAR Dataset/{train,test}/Inertial Signals/` has a text file
-for each signal, a window a row; `y_{train,test}.txt` has the activities, 1 to 6. The split is by volunteer.
+MNIST (LeCun, Cortes and Burges): 60 000 + 10 000 handwritten digits, from four gzipped IDX files. IDX is a big-endian
+header of four bytes and four for each dimension, then the elements, last dimension fastest ("The IDX file format" at
+the foot of http://yann.lecun.com/exdb/mnist/). The checksums prove what the headers say.
+
+UCI-HAR (Anguita et al., 2013): six activities of 30 volunteers, from the signals of a telephone at the waist. A window
+is 128 time steps, at 50 Hz, of nine signals. `UCI HAR Dataset/{train,test}/Inertial Signals/` has a text file for each
+signal, a window a row; `y_{train,test}.txt` has the activities, 1 to 6. The split is by volunteer.
 """
 
 from __future__ import annotations
@@ -12,19 +17,28 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.workloads.data.dataset import Dataset, Samples, Split
-from kit.workloads.data.files import Archive, DataError, member
+from kit.workloads.data.dataset import DataError, DataFile, Dataset, Samples, Split, member
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+MNIST_SHA256: dict[Split, tuple[tuple[str, str], ...]] = {
+    "train": (
+        ("train-images-idx3", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
+        ("train-labels-idx1", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
+    ),
+    "test": (
+        ("t10k-images-idx3", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
+        ("t10k-labels-idx1", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+    ),
+}
 STEPS = 128
 SIGNALS = tuple(f"{kind}_{axis}" for kind in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
 ACTIVITIES = 6
-
-ARCHIVE = Archive(
+UCI_HAR_ZIP = DataFile(
     name="uci_har.zip",
     inner="UCI HAR Dataset.zip",
+    takes_other=True,
     known_sha256=(
         # The original, of 60 999 314 bytes.
         "2045e435c955214b38145fb5fa00776c72814f01b203fec405152dac7d5bfeb0",
@@ -34,7 +48,17 @@ ARCHIVE = Archive(
 )
 
 
-def _read(split: Split, contents: Sequence[bytes]) -> Samples:
+def _mnist(_split: Split, contents: Sequence[bytes]) -> Samples:
+    """Return views of the contents, read-only: images (samples, 28, 28) of 0..255, labels (samples,) of 0..9."""
+    import numpy as np
+
+    images, labels = contents
+    # After the headers, of three dimensions and of one.
+    inputs = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28)
+    return Samples(inputs, np.frombuffer(labels, np.uint8, offset=8))
+
+
+def _uci_har(split: Split, contents: Sequence[bytes]) -> Samples:
     """Return inputs (samples, 128, 9), signals as in `SIGNALS`, and targets (samples,) of 0..5.
 
     Raises:
@@ -88,17 +112,34 @@ def _count(split: Split, paths: Sequence[Path]) -> int:
 
 @lru_cache  # a plan asks for each of its cells
 def _counted(split: Split, path: Path, _changed_ns: int) -> int:
-    return len((member(ARCHIVE.read(path), _labels(split)) or b"").split())
+    return len((member(UCI_HAR_ZIP.read(path), _labels(split)) or b"").split())
 
 
+MNIST = Dataset(
+    name="mnist",
+    sample_shape=(28, 28),
+    dtype="uint8",
+    classes=10,
+    sizes={"train": 60_000, "test": 10_000},
+    files={
+        split: tuple(DataFile(f"{name}-ubyte.gz", (sha256,)) for name, sha256 in files)
+        for split, files in MNIST_SHA256.items()
+    },
+    read=_mnist,
+    mirrors=(
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    ),
+    divisor=255.0,
+)
 UCI_HAR = Dataset(
     name="uci_har",
     sample_shape=(STEPS, len(SIGNALS)),
     dtype="float32",
     classes=ACTIVITIES,
     sizes={"train": 7352, "test": 2947},
-    files={"train": (ARCHIVE,), "test": (ARCHIVE,)},
-    read=_read,
+    files={"train": (UCI_HAR_ZIP,), "test": (UCI_HAR_ZIP,)},
+    read=_uci_har,
     count=_count,
     parse_once=True,
     mirrors=(
@@ -106,3 +147,4 @@ UCI_HAR = Dataset(
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00240/UCI%20HAR%20Dataset.zip",
     ),
 )
+DATA_SETS: list[Dataset] = [MNIST, UCI_HAR]
