@@ -71,8 +71,8 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
     threads = [cell.threads for cell in (*bound, *free)]
     # Those that computed, else those that the framework reports; 0: neither is known.
     counts = [0 if known is None else known.used or known.reported or 0 for known in threads]
-    of_bound, of_free = max(counts[: len(bound)]), min(counts[len(bound) :])
-    held_back = _is_any(name, THREAD_SETTINGS) and 0 < limits.HELD_BACK * of_bound <= of_free
+    bound_count, free_count = max(counts[: len(bound)]), min(counts[len(bound) :])
+    held_back = _is_any(name, THREAD_SETTINGS) and 0 < limits.HELD_BACK * bound_count <= free_count
     identity, variant = bound[0].run.profile.identity, bound[0].variant
     set_by = "image" if variant is not None and variant.image is not None else "not recorded"
     if identity.text(f"environment.{name}") == value:
@@ -89,7 +89,7 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
     }
     return Found(
         values,
-        100 * (1 - of_bound / of_free) if held_back else 0.0,
+        100 * (1 - bound_count / free_count) if held_back else 0.0,
         severity="warning" if held_back else "note",
         remedy=reason("set_for_all", name=name),
         explains=None if held_back else (),

@@ -56,8 +56,8 @@ def first_hour(label: str, profile: Profile) -> list[Check]:
         or (rule.on == "accelerator" and rule.scope in ("cell", "run") and rule.name not in LEFT_OUT)
     ]
     # Fits are there for their losses alone: they are too short for everything else.
-    timed = _of_cells(profile, [result for result in profile.cells if result.cell.task != "fit"])
-    loaded = _of_cells(profile, [result for result in timed.cells if result.cell.workload != SMALL])
+    timed = _with_cells(profile, [result for result in profile.cells if result.cell.task != "fit"])
+    loaded = _with_cells(profile, [result for result in timed.cells if result.cell.workload != SMALL])
     run, run_timed, run_loaded = (MeasuredRun(label, part) for part in (profile, timed, loaded))
     checks: list[Check] = []
     for rule in rules:
@@ -66,7 +66,7 @@ def first_hour(label: str, profile: Profile) -> list[Check]:
     return sorted(checks, key=lambda check: ("fail", "not_checked", "pass").index(check.status))
 
 
-def _of_cells(profile: Profile, cells: list[CellResult]) -> Profile:
+def _with_cells(profile: Profile, cells: list[CellResult]) -> Profile:
     keys = {result.key for result in cells}
     groups = [group for group in profile.groups if keys.issuperset(group.cells)]
     return msgspec.structs.replace(profile, cells=cells, groups=groups)

@@ -32,7 +32,7 @@ def _gauge(cell: MeasuredCell, sensor: str) -> dict[int, float]:
         ]
         for number, launch in cell.launches.items()
     }
-    return {number: max(of_launch) for number, of_launch in means.items() if of_launch}
+    return {number: max(launch_means) for number, launch_means in means.items() if launch_means}
 
 
 def _needed(cell: MeasuredCell, sensor: str) -> dict[int, float]:
@@ -61,7 +61,7 @@ def hardware_slowdown(cell: MeasuredCell) -> Found | None:
     _needed(cell, "throttled")
     shares_pct = {name: max(_gauge(cell, f"throttled.{name}").values(), default=0.0) for name in HARDWARE_REASONS}
     share_pct = max(shares_pct.values())
-    causes = ", ".join(name.replace("_", " ") for name, of_cause_pct in shares_pct.items() if of_cause_pct)
+    causes = ", ".join(name.replace("_", " ") for name, cause_pct in shares_pct.items() if cause_pct)
     return Found({"share_pct": share_pct, "causes": causes}, share_pct) if share_pct else None
 
 
@@ -115,7 +115,11 @@ def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[dict[str, float]]
     used = {device_id for each in cell.launches.values() for device_id in each.device_ids}
     for gpu in cell.run.profile.state.before.accelerators():
         names = tuple(sensor.name for sensor in cell.run.profile.sensors if gpu.device_id == sensor.device_id)
-        shown = {name.split(".", 2)[-1]: of_gpu for name, of_gpu in launch.sensors.items() if name.startswith(names)}
+        shown = {
+            name.split(".", 2)[-1]: gpu_summary
+            for name, gpu_summary in launch.sensors.items()
+            if name.startswith(names)
+        }
         share_pct = max((shown[name].mean for name in CAPPED if name in shown), default=0.0)
         power, clock, cap_w = shown.get("power"), shown.get("frequency"), gpu.power_cap_w
         rated_mhz = gpu.clock_limit_mhz or gpu.clock_max_mhz

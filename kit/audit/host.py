@@ -48,10 +48,10 @@ def contention(cell: MeasuredCell) -> Found | None:
         raise cell.unread("process.cpu_ns", "machine.busy_ns")
     taken_pct = lost.contention_pct
     values: dict[str, Value] = {"contention_pct": taken_pct, "steal_pct": lost.steal_pct or 0.0, "cpus": lost.cpus}
-    if not any(of_round.counts for of_round in rounds):
+    if not any(known.counts for known in rounds):
         return Found(values, taken_pct, severity="bad" if taken_pct >= TAKEN_BAD_PCT else "warning")
-    cycles = sum(of_round.ran for of_round in rounds)
-    left_out = cycles - sum(of_round.clean for of_round in rounds if of_round.counts)
+    cycles = sum(known.ran for known in rounds)
+    left_out = cycles - sum(known.clean for known in rounds if known.counts)
     values |= {"cycles": cycles, "left_out": left_out}
     return Found(values, taken_pct, code="cycles_left_out", severity="note") if left_out else None
 

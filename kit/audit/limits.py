@@ -68,7 +68,7 @@ DEVICE_CLOCK_PCT = 1.0
 TURNS_PCT = 10.0
 
 # --- Sensors of a device, under the loads of the self-test
-# Of a sensor of whose lag nothing else is allowed for: one update, and half of one for the spacing of readings.
+# A sensor may lag by one update, and by half of one more, as readings have a spacing; no energy block allows for more.
 LAG_PERIODS = 1.5
 # A period half as long again as the assumed one makes energy blocks too short; fewer changes show no period.
 PERIOD_RATIO, FRESH_VALUES = 1.5, 10

@@ -119,14 +119,14 @@ def cost(cell: Cell) -> Cost | None:
 
 
 @lru_cache(maxsize=1024)
-def _cost(name: str, parameters: tuple[tuple[str, int], ...], *of_step: object) -> Cost | None:
+def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: object) -> Cost | None:
     # The catalog of networks takes a tenth of a second to import; most tables do not need it.
     from kit.workloads.catalog import WORKLOADS, workload
     from kit.workloads.cost import cost_of
 
     if name not in WORKLOADS:
         return None
-    task, batch, precision = of_step
+    task, batch, precision = conditions
     try:
         return cost_of(workload(name, dict(parameters)), task, batch, precision)  # type: ignore[arg-type]
     except ValueError:  # a network of another kit with this name
@@ -149,20 +149,20 @@ def reach_of(
     if is_operation(cell):
         work = work_of(cell)
         return None if work is None else Reach(rate=1e9 * work[0] / step_ns, unit=work[1])
-    of_step = cost(cell)
-    if of_step is None:
+    step_cost = cost(cell)
+    if step_cost is None:
         return None
-    reach = Reach(rate=1e9 * of_step.flops / step_ns, unit="FLOP/s", flops=of_step.flops, bytes=of_step.bytes)
+    reach = Reach(rate=1e9 * step_cost.flops / step_ns, unit="FLOP/s", flops=step_cost.flops, bytes=step_cost.bytes)
     here = beside(cell, ceilings)
     # How long each part of the step takes alone, in nanoseconds, by the ceiling that says it.
     bounds: dict[Bound, tuple[float, Ceiling | None]] = {}
     if (product := best_product(cell, here)) is not None:
-        bounds["compute"] = 1e9 * of_step.flops / product.rate, product
+        bounds["compute"] = 1e9 * step_cost.flops / product.rate, product
     if triads := named("triad", here):
         # The smallest whose two arrays hold what the step moves; caches are faster than memory.
-        fitting = (triad for triad in triads if 2 * MIB * triad.cell.parameters["mib"] >= of_step.bytes)
+        fitting = (triad for triad in triads if 2 * MIB * triad.cell.parameters["mib"] >= step_cost.bytes)
         triad = next(fitting, triads[-1])
-        bounds["memory"] = 1e9 * of_step.bytes / triad.rate, triad
+        bounds["memory"] = 1e9 * step_cost.bytes / triad.rate, triad
     if empty := named("empty", here):
         bounds["dispatch"] = empty[0].step_ns, empty[0]
     copies = named("copy_in", here)

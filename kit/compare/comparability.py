@@ -57,7 +57,7 @@ class CellFacts(NamedTuple):
     epochs: str  # of fits
     losses: tuple[float, ...]
     start: str  # hashes of the first weights and batches: losses from others do not compare
-    of_run: dict[str, str]  # by kind: the incompatible facts of its whole run
+    run_facts: dict[str, str]  # by kind: the incompatible facts of its whole run
 
 
 def facts_of(profile: Profile) -> tuple[Facts, dict[str, str]]:
@@ -107,7 +107,7 @@ def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
     return 100 * (last - first) / (1e9 * span_s * cpus) if span_s > 0 else None
 
 
-def cell_facts(launches: Sequence[Launch], of_run: dict[str, str]) -> CellFacts:
+def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFacts:
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
 
     def joined(values: Iterable[str]) -> str:
@@ -124,7 +124,7 @@ def cell_facts(launches: Sequence[Launch], of_run: dict[str, str]) -> CellFacts:
         ),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
-        of_run=of_run,
+        run_facts=run_facts,
     )
 
 
@@ -178,7 +178,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     for label, facts in cells:
         first = first or facts
         same = facts == first or _same_losses(facts, first, tolerance)
-        values = facts._asdict() | facts.of_run | {"arithmetic": "its losses" if same else "other losses"}
+        values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
         for kind in kinds:
             if values.get(kind):
                 holders[kind].setdefault(values[kind], []).append(label)

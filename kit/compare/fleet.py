@@ -114,44 +114,46 @@ def judge(runs: Iterable[NodeRun], absent: Sequence[Absent] = ()) -> Fleet:
             # Virtual machines of a site may all have one host name.
             nodes[node.run.given_label, node.host, node.kind].append(node)
         seen.add(node.run.id)
-    for of_node in nodes.values():
-        kinds[of_node[0].kind].append(of_node)
+    for node_runs in nodes.values():
+        kinds[node_runs[0].kind].append(node_runs)
     names = Counter(given for given, *_ in nodes)
-    judged = [node for of_kind in kinds.values() for node in _judged(of_kind, len(nodes), names)]
+    judged = [node for same_kind in kinds.values() for node in _judged(same_kind, len(nodes), names)]
     slowest_first = sorted(judged, key=lambda node: -node.versus.mean_log if node.versus.ratio else 0.0)
     return Fleet(nodes=slowest_first, absent=list(absent), repeated=repeated)
 
 
 def _judged(nodes: Sequence[list[NodeRun]], comparisons: int, names: Mapping[object, int]) -> Iterator[Node]:
     """Yield the nodes of one kind; `comparisons`: nodes of all kinds."""
-    having = Counter(key for of_node in nodes for key in dict.fromkeys(key for node in of_node for key in node.rounds))
+    having = Counter(
+        key for node_runs in nodes for key in dict.fromkeys(key for node in node_runs for key in node.rounds)
+    )
     shared = [key for key, count in having.items() if count > 1]
     levels = _run_levels(nodes, shared)
-    with_level = [of_node for of_node in levels if of_node]
+    with_level = [node_runs for node_runs in levels if node_runs]
     estimates = judge_fleet(with_level, comparisons)
     verdicts = iter(zip(estimates, said_again(with_level, estimates), strict=True))
-    for of_node, of_levels in zip(nodes, levels, strict=True):
-        given, label = of_node[0].run.given_label, of_node[0].run.label
-        versus, again = next(verdicts) if of_levels else (Estimate(), None)
+    for node_runs, node_levels in zip(nodes, levels, strict=True):
+        given, label = node_runs[0].run.given_label, node_runs[0].run.label
+        versus, again = next(verdicts) if node_levels else (Estimate(), None)
         failed = {
             key: sample.failure
-            for node in of_node
+            for node in node_runs
             for key, sample in node.run.samples.items()
             if key not in node.rounds and sample.failure is not None
         }
-        others = [other[-1].run for other in nodes if other is not of_node]
+        others = [other[-1].run for other in nodes if other is not node_runs]
         yield Node(
             name=label if not given else given if names[given] == 1 else f"{given} ({label})",
-            profiles=[node.run.label for node in of_node],
+            profiles=[node.run.label for node in node_runs],
             versus=versus,
             said_again=again,
-            cells=len({key for node in of_node for key in node.rounds if key in shared}),
-            kind=list(of_node[0].kind),
+            cells=len({key for node in node_runs for key in node.rounds if key in shared}),
+            kind=list(node_runs[0].kind),
             nodes_of_kind=len(nodes),
-            interrupted=[node.run.label for node in of_node if node.interrupted],
+            interrupted=[node.run.label for node in node_runs if node.interrupted],
             failed=len(failed),
             failure=next(iter(failed.values()), None),
-            differs=_differing(of_node[-1].run, others) if versus.verdict in TIME_WORDS else [],
+            differs=_differing(node_runs[-1].run, others) if versus.verdict in TIME_WORDS else [],
         )
 
 
@@ -163,23 +165,23 @@ def _run_levels(nodes: Sequence[Sequence[NodeRun]], shared: Sequence[str]) -> li
         shared: the cells that two nodes and more have a number of.
     """
     means = [
-        [{key: fmean(node.rounds[key].values()) for key in shared if key in node.rounds} for node in of_node]
-        for of_node in nodes
+        [{key: fmean(node.rounds[key].values()) for key in shared if key in node.rounds} for node in node_runs]
+        for node_runs in nodes
     ]
-    usual = {key: median(run[key] for of_node in means for run in of_node if key in run) for key in shared}
-    from_usual = [[[run[key] - usual[key] for run in of_node if key in run] for key in shared] for of_node in means]
-    table = [[fmean(of_cell) if of_cell else math.nan for of_cell in of_node] for of_node in from_usual]
+    usual = {key: median(run[key] for node_runs in means for run in node_runs if key in run) for key in shared}
+    from_usual = [[[run[key] - usual[key] for run in node_runs if key in run] for key in shared] for node_runs in means]
+    table = [[fmean(cell_log) if cell_log else math.nan for cell_log in node_runs] for node_runs in from_usual]
     weights = dict(zip(shared, cell_weights(np.array(table)).tolist(), strict=True))
     levels: list[list[RunLevel]] = []
-    for of_node, of_means in zip(nodes, means, strict=True):
+    for node_runs, node_means in zip(nodes, means, strict=True):
         levels.append([])
-        for node, mean in ((node, mean) for node, mean in zip(of_node, of_means, strict=True) if mean):
+        for node, mean in ((node, mean) for node, mean in zip(node_runs, node_means, strict=True) if mean):
             by_round = defaultdict[int, list[tuple[float, float]]](list)  # a cell's distance from its mean, its weight
-            for key, of_cell in mean.items():
+            for key, cell_log in mean.items():
                 for number, log in node.rounds[key].items():
-                    by_round[number].append((log - of_cell, weights[key]))
+                    by_round[number].append((log - cell_log, weights[key]))
             spread, times = over(_weighted(pairs) for pairs in by_round.values()), node.run.times
-            log = _weighted([(of_cell - usual[key], weights[key]) for key, of_cell in mean.items()])
+            log = _weighted([(cell_log - usual[key], weights[key]) for key, cell_log in mean.items()])
             se = spread.se_log if spread.has_interval else None
             levels[-1].append(RunLevel(log, se, len(by_round), begin_s=times.begin_s, end_s=times.end_s))
     return levels

@@ -522,7 +522,7 @@ def _in_seconds(known_ns: float | None) -> float | None:
     return None if known_ns is None else known_ns / 1e9
 
 
-def _of_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
+def _if_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
     return lambda sample: value(sample, name) if sample.cell.task == task else None
 
 
@@ -544,9 +544,9 @@ _FIGURES = [
     Metric("test_time_s", "test time", "time_s", read=lambda sample: _in_seconds(value(sample, "fit_test_ns"))),
     Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
            read=lambda sample: _in_seconds(_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
-    Metric("step_ns", "step", "ns", read=_of_task("train", "step_ns")),
-    Metric("train_sample_ns", "train/sample", "ns", read=_of_task("train", "sample_ns")),
-    Metric("infer_sample_ns", "infer/sample", "ns", read=_of_task("infer", "sample_ns")),
+    Metric("step_ns", "step", "ns", read=_if_task("train", "step_ns")),
+    Metric("train_sample_ns", "train/sample", "ns", read=_if_task("train", "sample_ns")),
+    Metric("infer_sample_ns", "infer/sample", "ns", read=_if_task("infer", "sample_ns")),
     Metric("accuracy", "accuracy %", "score", _scored("accuracy")),
     Metric("precision", "precision %", "score", _scored("macro_precision")),
     Metric("recall", "recall %", "score", _scored("macro_recall")),

@@ -160,13 +160,13 @@ def _why_no_joules(profile: Profile) -> Note:
             if entry.reason is not None:
                 return note("energy_refused", entry.reason)
     sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
-    of_energy = [
+    meters = [
         sensor
         for sensor in profile.sensors
         if sensor.quantity in ("energy", "power") and sensor.name.partition(".")[0] in sources
     ]
-    if of_energy and all(sensor.status == "unavailable" and sensor.reason is not None for sensor in of_energy):
-        return note("energy_no_sensor", of_energy[0].reason)
+    if meters and all(sensor.status == "unavailable" and sensor.reason is not None for sensor in meters):
+        return note("energy_no_sensor", meters[0].reason)
     return note("energy_not_asked" if profile.suite.plan.energy_s == 0 else "energy_not_reached")
 
 
@@ -220,13 +220,13 @@ def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
     }
     notes = []
     for code, named in kinds.items():
-        of_rounds = code in ("disturbed_cycles_count", "cycles_left_out")
+        counts_rounds = code in ("disturbed_cycles_count", "cycles_left_out")
         seen = [cycles for group in named for cycles in groups[group].values()]
         ran = sum(cycles.ran for cycles in seen)
-        left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not of_rounds)
-        if left_out if of_rounds else named:
+        left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not counts_rounds)
+        if left_out if counts_rounds else named:
             values = {"disturbed" if is_all else "left_out": left_out, "cycles": ran}
-            values |= {} if of_rounds else {"groups": len(named), "of_groups": len(groups)}
+            values |= {} if counts_rounds else {"groups": len(named), "of_groups": len(groups)}
             notes.append(note(code, **values, profile=label))
     return notes
 

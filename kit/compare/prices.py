@@ -49,9 +49,9 @@ def priced(comparison: Comparison, prices: Prices) -> None:
         for sample in row.samples:
             time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
             is_known = not lacks_a_price and time_ns is not None and (joules_j is not None or not kwh)
-            of_time = (time_ns or 0.0) / NS_PER_HOUR * (per_hour or 0.0)
-            of_energy = (joules_j or 0.0) / J_PER_KWH * (per_kwh or 0.0)
-            sample.computed["cost_per_million"] = MILLION * (of_time + of_energy) if is_known else None
+            time_cost = (time_ns or 0.0) / NS_PER_HOUR * (per_hour or 0.0)
+            energy_cost = (joules_j or 0.0) / J_PER_KWH * (per_kwh or 0.0)
+            sample.computed["cost_per_million"] = MILLION * (time_cost + energy_cost) if is_known else None
     code = "cost" if hour and kwh else "cost_of_time" if hour else "cost_of_energy"
     amounts = [[f"{price:g}{f' ({name})' if name else ''}" for name, price in given.items()] for given in (hour, kwh)]
     comparison.notes.append(Note(what=reason(code, hour=", ".join(amounts[0]), kwh=", ".join(amounts[1]))))

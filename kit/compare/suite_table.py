@@ -87,8 +87,10 @@ def suite_table(
     given = [(label, without_operations(profile)) for label, profile in profiles]
     columns = [column for label, profile in given for column in _columns(label, profile)]
     # Names on an axis are in order of their first appearance, those of measured cells before those of published ones.
-    samples = sorted((sample for _, of_column in columns for sample in of_column), key=_is_published)
-    alike = [cells for _, of_column in columns for cells in project(of_column, ["task", *axes], _stated).values()]
+    samples = sorted((sample for _, column_samples in columns for sample in column_samples), key=_is_published)
+    alike = [
+        cells for _, column_samples in columns for cells in project(column_samples, ["task", *axes], _stated).values()
+    ]
     others = [axis for axis in axes_of([sample.cell for sample in samples]) if axis not in axes]
     axes = [*axes, *(axis for axis in others if any(len(project(cells, [axis], _stated)) > 1 for cells in alike))]
     rows = project(samples, axes, _stated)
@@ -104,9 +106,9 @@ def suite_table(
     wanted = dict.fromkeys([*figures, *(GAINS[name] for name in figures if name in GAINS)])
     values = []
     for cells in rows.values():
-        here = [(head, [sample for sample in cells if sample in of_column]) for head, of_column in columns]
+        here = [(head, [sample for sample in cells if sample in column_samples]) for head, column_samples in columns]
         # Gains are over the first CPU of the same document, or of those that were measured.
-        bases = {head.source: (head, of_column) for head, of_column in reversed(here) if head.device == "cpu"}
+        bases = {head.source: (head, column_samples) for head, column_samples in reversed(here) if head.device == "cpu"}
         values.append([{name: _figure(name, entry, bases.get(entry[0].source)) for name in wanted} for entry in here])
     return SuiteTable(
         title=title,
@@ -164,14 +166,14 @@ def _is_row_of(row: Key, asked: Key, axes: Sequence[str]) -> bool:
 def _figure(name: FigureName, column: Column, cpu: Column | None) -> Figure:
     """Return a figure of a row in a column, with the numbers that `kit compare` shows."""
     head, samples = column
-    known = [figure for sample in samples if (figure := _of_sample(name, sample)) is not None]
+    known = [figure for sample in samples if (figure := _sample_figure(name, sample)) is not None]
     if known or name in GAINS:
         return known[0] if known else _gain(GAINS[name], column, cpu)
     failed = next((sample.failure for sample in samples if sample.failure is not None), None)
     return Figure(reason=failed or reason("not_measured" if head.source is None else "not_published"))
 
 
-def _of_sample(name: FigureName, sample: Sample) -> Figure | None:
+def _sample_figure(name: FigureName, sample: Sample) -> Figure | None:
     """Return a figure of a cell; None where it has none."""
     metric, fitted = FIGURES[name], fits(sample)
     if _is_published(sample):
@@ -196,22 +198,22 @@ def _gain(time: FigureName, column: Column, cpu: Column | None) -> Figure:
     """Return how many times as fast a column is as its CPU: 100 is as fast, 200 twice as fast."""
     if cpu is not None and cpu[0] is column[0]:
         return Figure(reason=reason("gains_are_over_this"))
-    figure, of_base = _figure(time, column, None), Figure() if cpu is None else _figure(time, cpu, None)
+    figure, base_figure = _figure(time, column, None), Figure() if cpu is None else _figure(time, cpu, None)
     if figure.value is None:
         return figure
-    if cpu is None or of_base.value is None:
+    if cpu is None or base_figure.value is None:
         return Figure(reason=reason("no_cpu_to_gain_over"))
-    timed = [next(sample for sample in side[1] if _of_sample(time, sample)) for side in (cpu, column)]
+    timed = [next(sample for sample in side[1] if _sample_figure(time, sample)) for side in (cpu, column)]
     if not any(map(_is_published, timed)):
         # A pass over the test split takes as long after one epoch as after ten.
-        of_test = time == "test_time_s"
-        facts = [(side.run.label, side.facts._replace(epochs="") if of_test else side.facts) for side in timed]
+        is_test = time == "test_time_s"
+        facts = [(side.run.label, side.facts._replace(epochs="") if is_test else side.facts) for side in timed]
         is_like = len({(side.run.hardware, side.cell.device) for side in timed}) == 1
         for different in blocking(cell_mismatches(facts, timed[1].cell.precision, like_hardware=is_like)):
             of_cpu, here = (different.values[at][0] or "" for at in (0, -1))
             return Figure(reason=reason("not_like_the_cpus", kind=different.kind, value=here, of_cpu=of_cpu))
     return Figure(
-        value=100 * of_base.value / figure.value,
-        is_computed=figure.is_computed or of_base.is_computed,
-        contention_pct=max(filter(None, (figure.contention_pct, of_base.contention_pct)), default=None),
+        value=100 * base_figure.value / figure.value,
+        is_computed=figure.is_computed or base_figure.is_computed,
+        contention_pct=max(filter(None, (figure.contention_pct, base_figure.contention_pct)), default=None),
     )

@@ -76,7 +76,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
     return Report(
         name="kit audit",
         headline=[one_line(" · ".join(parts))],
-        tables=[Table(one_line(label), columns, of_profile) for label, of_profile in rows.items()],
+        tables=[Table(one_line(label), columns, profile_rows) for label, profile_rows in rows.items()],
         notes=[f"not audited: {profile.error}" for profile in audit.profiles if profile.error] + _closing(audit),
         hint=_hint(audit, fail_on, command),
         records=Later(lambda: list(_records(audit, names))),

@@ -129,8 +129,8 @@ def _bound(row: Row) -> str | None:
     words = f"{bound} {share_pct:.{0 if share_pct >= 10 else 1}f} %"  # noqa: PLR2004
     if ceiling is None or unit is None:
         return words
-    of_ceiling = f": {duration(ceiling)}" if bound == "dispatch" else f" of {rate(ceiling, unit)}"
-    return f"{words}{of_ceiling} ({operation})"
+    ceiling_words = f": {duration(ceiling)}" if bound == "dispatch" else f" of {rate(ceiling, unit)}"
+    return f"{words}{ceiling_words} ({operation})"
 
 
 def _share(row: Row, part: str) -> str | None:

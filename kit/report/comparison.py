@@ -92,10 +92,10 @@ def _tables(
         columns = [Column("", right=False, width_max=NAME_MAX)]
         for side in sides:
             answers = [] if is_sided and side == sides[0] else [Column(against, right=False, folds=not is_sided)]
-            of_side = [*shown[side], *answers]
+            side_columns = [*shown[side], *answers]
             # A platform is called by its whole name where there is room for it.
-            has_room = len(side) <= sum(len(column.title) + GAP for column in of_side)
-            columns += [column._replace(over=one_line(side if has_room else short[side])) for column in of_side]
+            has_room = len(side) <= sum(len(column.title) + GAP for column in side_columns)
+            columns += [column._replace(over=one_line(side if has_room else short[side])) for column in side_columns]
         lines: list[tuple[str, dict[str, Row]]] = [
             (f"{row.member} · {short[row.side]}" if row.side in short else row.name, {"": row}) for row in group.rows
         ]

@@ -64,7 +64,7 @@ def _broken_even(group: GroupRows, wide: bool) -> list[str]:
         if (even := row.break_even) is None:
             continue
         name, other = one_line(row.name), one_line(group.baseline or "")
-        if even.of_baseline:
+        if even.baseline_pays:
             name, other = other, name
         steps = "" if even.steps is None else f"{even.steps:,.0f}"
         if even.outcome == "pays":

@@ -100,7 +100,7 @@ def clock_report(certificate: Certificate) -> Report:
 
 def data_report(findings: Sequence[DataFinding]) -> Report:
     """Return what `kit data` prints."""
-    return _of_tables("kit data", [_findings("", findings)], findings)._replace(is_wide=True)
+    return _report("kit data", [_findings("", findings)], findings)._replace(is_wide=True)
 
 
 def examination_report(examination: Examination) -> Report:
@@ -118,7 +118,7 @@ def examination_report(examination: Examination) -> Report:
         _findings("Clocks", examination.clocks),
         sensor_table(examination.sensors),
     ]
-    return _of_tables("kit doctor", tables, examination)
+    return _report("kit doctor", tables, examination)
 
 
 def _findings(title: str, findings: Iterable[Finding]) -> Table:
@@ -127,7 +127,7 @@ def _findings(title: str, findings: Iterable[Finding]) -> Table:
     return words_table(title, rows)
 
 
-def _of_tables(name: str, tables: Sequence[Table], document: object) -> Report:
+def _report(name: str, tables: Sequence[Table], document: object) -> Report:
     """Return the report of tables of a subject, its status and details."""
     rows = [(table.title or "Data", [cell.words for cell in row]) for table in tables for row in table.rows]
     statuses = [(title, words[0], words[1] if len(words) > 2 else "", words[-1]) for title, words in rows]  # noqa: PLR2004

@@ -43,15 +43,15 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
     heads = [one_line(f"{column.device} · published" if column.source else next(names)) for column in table.columns]
     figures = [
         Given(key, number, column, head, name, figure)
-        for key, of_row in zip(table.rows, table.values, strict=True)
-        for number, (column, head, of_column) in enumerate(zip(table.columns, heads, of_row, strict=True))
-        for name, figure in of_column.items()
+        for key, row_figures in zip(table.rows, table.values, strict=True)
+        for number, (column, head, column_figures) in enumerate(zip(table.columns, heads, row_figures, strict=True))
+        for name, figure in column_figures.items()
     ]
     valued = {(given.number, given.name) for given in figures if given.figure.value is not None}
     shown = [(number, name) for number in range(len(heads)) for name in table.figures if (number, name) in valued]
     rows = []
-    for key, of_row in zip(table.rows, table.values, strict=True):
-        cells = [_cell(name, of_row[index][name]) for index, name in shown]
+    for key, row_figures in zip(table.rows, table.values, strict=True):
+        cells = [_cell(name, row_figures[index][name]) for index, name in shown]
         rows += [] if all(cell.is_empty for cell in cells) else [[*map(Cell, map(one_line, key)), *cells]]
     columns = [Column(axis, right=False) for axis in table.axes]
     columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]

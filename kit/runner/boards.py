@@ -48,11 +48,11 @@ def why_not_its_joules(states: Sequence[Accelerator]) -> Reason | None:
 
 
 def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
-    shares = {name: of_name.mean for name, of_name in sensors.items() if name.endswith(THROTTLED)}
+    shares = {name: summary.mean for name, summary in sensors.items() if name.endswith(THROTTLED)}
     worst = max(shares, key=lambda name: shares[name], default=None)
     if worst is None or shares[worst] < SLOWED_LEAST_PCT:
         return []
-    causes = {name.removeprefix(f"{worst}."): of_name.mean for name, of_name in sensors.items() if f"{worst}." in name}
+    causes = {name.removeprefix(f"{worst}."): summary.mean for name, summary in sensors.items() if f"{worst}." in name}
     listed = ", ".join(name.replace("_", " ") for name in sorted(causes, key=lambda name: -causes[name]))
     return [reason("device_throttled", share_pct=shares[worst], causes=listed)]
 

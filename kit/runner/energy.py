@@ -60,8 +60,8 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
     """
     names = [sensor.name for sensor in sensors if sensor.status != "unavailable"]
     whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].joule_sensors_among(names)}
-    of_devices = [sensor for sensor in sensors if sensor.name in whole]
-    return long_block_s(of_devices, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0
+    device_sensors = [sensor for sensor in sensors if sensor.name in whole]
+    return long_block_s(device_sensors, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0
 
 
 def has_energy(plan: RunPlan, number: int) -> bool:

@@ -75,8 +75,8 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         worker.end()
     why = reason("no_number") if launch.failure is None else launch.failure.reason
     return [
-        response_of(sensor.report, cell.key, loads, list(of_sensor), why)
-        for sensor, of_sensor in zip(sensors, readings, strict=True)
+        response_of(sensor.report, cell.key, loads, list(sensor_readings), why)
+        for sensor, sensor_readings in zip(sensors, readings, strict=True)
     ]
 
 
@@ -109,10 +109,10 @@ def _read(sensors: Sequence[Sensor]) -> Iterator[list[Readings]]:
 
     def read() -> None:
         while not ends.wait(READ_EVERY_S):
-            for sensor, of_sensor in zip(sensors, readings, strict=True):
+            for sensor, sensor_readings in zip(sensors, readings, strict=True):
                 begin_ns = now_ns()
                 at_ns, value = sensor.read()
-                of_sensor.append((at_ns, value, now_ns() - begin_ns))
+                sensor_readings.append((at_ns, value, now_ns() - begin_ns))
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()

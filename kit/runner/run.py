@@ -165,9 +165,9 @@ class Run:
                     self._take(kept)
             self.rounds_done = number + 1
             self.rounds_s.append((now_ns() - begin_ns) / 1e9)
-            of_round = [launch for launch in self.launches if launch.round == number]
+            round_launches = [launch for launch in self.launches if launch.round == number]
             repeats = repeats_to_come(self.plan, self.launches, self.rounds_done)
-            context.progress.round_done(number, of_round, repeats)
+            context.progress.round_done(number, round_launches, repeats)
         return not self.lost
 
     def _take(self, kept: SavedLaunch) -> None:
@@ -179,9 +179,9 @@ class Run:
     def _write(self, *, interrupted: bool) -> Profile:
         plan = self.plan
         certificates = (launch.certificate for launch in self.launches)
-        of_cell: dict[str, list[Launch]] = {cell.key: [] for cell in plan.cells}
+        launches_by_cell: dict[str, list[Launch]] = {cell.key: [] for cell in plan.cells}
         for launch in sorted(self.launches, key=lambda launch: (launch.round, launch.group)):
-            of_cell[launch.cell_key].append(launch)
+            launches_by_cell[launch.cell_key].append(launch)
         profile = Profile(
             schema=SCHEMA,
             id=plan.id,
@@ -195,7 +195,7 @@ class Run:
             responses=plan.responses,
             suite=plan.suite,
             groups=plan.groups,
-            cells=[CellResult(key=cell.key, cell=cell, launches=of_cell[cell.key]) for cell in plan.cells],
+            cells=[CellResult(key=cell.key, cell=cell, launches=launches_by_cell[cell.key]) for cell in plan.cells],
             interrupted=interrupted,
         )
         _add_percentiles(profile, self._steps)
@@ -206,20 +206,20 @@ class Run:
 def _add_percentiles(profile: Profile, steps: Mapping[str, Steps]) -> None:
     """Add the percentiles of each cell's steps, of all launches together: one alone has few where steps are long."""
     counted = count_cycles(profile)
-    for result, of_counted in zip(profile.cells, counted.profile.cells, strict=True):
+    for result, counted_result in zip(profile.cells, counted.profile.cells, strict=True):
         every = {launch_id(launch): launch for launch in result.launches if launch.gave_number}
         cycles = {
             launch_id(launch): launch.blocks.cycle
-            for launch in counted.figure_launches(of_counted)
+            for launch in counted.figure_launches(counted_result)
             if launch.gave_number
         }
         clean, whole = (
-            [timed_steps(every[name], steps[name], of_launch) for name, of_launch in known.items()]
+            [timed_steps(every[name], steps[name], cycles_used) for name, cycles_used in known.items()]
             for known in (cycles, dict.fromkeys(every))
         )
-        (result.p50_ns, result.p95_ns, result.p99_ns), of_all = _percentiles_ns(clean), _percentiles_ns(whole)
+        (result.p50_ns, result.p95_ns, result.p99_ns), all_ns = _percentiles_ns(clean), _percentiles_ns(whole)
         if cycles != {name: launch.blocks.cycle for name, launch in every.items()}:
-            result.all_cycles_ns = of_all
+            result.all_cycles_ns = all_ns
 
 
 def _percentiles_ns(steps: Sequence[Steps]) -> list[int | None]:

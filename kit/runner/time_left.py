@@ -25,7 +25,7 @@ from kit.runner.round import steps_of
 from kit.suites.plan import Bundle, plan_bundles
 from kit.workloads.operations import is_operation
 
-# Of a fit at least, besides its reference's warm-up: two programs built, some stretches, two test passes. The fit of 50
+# A fit takes at least this, besides its reference's warm-up: two builds, some stretches, two test passes. One of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
 FIT_LEAST_S = 3.0
 # Beside its stretches of a second a fit runs references of a quarter.
@@ -170,13 +170,13 @@ class TimeLeft:
             repeated_s = sum(self._repeated_s.get(key, 0.0) for key in planned.stepping & self._repeats.cells)
             return planned.seconds * (self._pace or 1.0) + planned.energy_s + fits_s + repeated_s
 
-        of_round_s = seconds(self._round) - self._spent_s()
+        this_round_s = seconds(self._round) - self._spent_s()
         fits = {key for planned in (self._round, *self._later) for key in planned.fits}
         is_guess = self._pace is None and self._has_programs
         is_least = self._is_open or is_guess or not fits <= self._fit_s.keys()
         longest_s = max((seconds(planned._replace(fits=())) for planned in self._planned), default=0.0)
         later_s = sum(map(seconds, self._later)) + self._repeats.rounds * longest_s
-        return Estimate(max(0.0, of_round_s) + later_s, is_least)
+        return Estimate(max(0.0, this_round_s) + later_s, is_least)
 
     def _energy(self, number: int) -> _Energy:
         if not has_energy(self._plan, number):

@@ -29,7 +29,7 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """After how many steps the one of two programs that compiles for longer has paid for it."""
 
     outcome: Outcome
-    of_baseline: bool = False  # the second one compiles for longer
+    baseline_pays: bool = False  # the second one compiles for longer
     steps: float | None = None  # point estimate; null where it never pays
     low: float | None = None  # lower end of the 95 % interval
     high: float | None = None  # upper end; null where the rounds set none
@@ -44,17 +44,17 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float], verdict: s
         verdict: "faster", "slower", "same" or "unresolved", on the first one's steps. One whose steps are slower never
             pays, and only one that is shown to be faster does.
     """
-    of_baseline = sum(extra_ns) < 0
-    sign = -1 if of_baseline else 1
+    baseline_pays = sum(extra_ns) < 0
+    sign = -1 if baseline_pays else 1
     x, y, count = [sign * ns for ns in extra_ns], [sign * ns for ns in saving_ns], len(extra_ns)
     if not count:
         return None
-    if verdict == ("faster" if of_baseline else "slower"):
-        return BreakEven(outcome="never", of_baseline=of_baseline)
+    if verdict == ("faster" if baseline_pays else "slower"):
+        return BreakEven(outcome="never", baseline_pays=baseline_pays)
     extra, saving = fmean(x), fmean(y)
     steps = 1 + extra / saving if saving > 0 and extra > 0 else None
-    unresolved = BreakEven(outcome="unresolved", of_baseline=of_baseline, steps=steps)
-    if count < ROUNDS_FOR_VERDICT or verdict != ("slower" if of_baseline else "faster"):
+    unresolved = BreakEven(outcome="unresolved", baseline_pays=baseline_pays, steps=steps)
+    if count < ROUNDS_FOR_VERDICT or verdict != ("slower" if baseline_pays else "faster"):
         return unresolved
     t = t_quantile(count - 1, 1 - ALPHA / 2)
     # Variances and covariance of the means.
@@ -71,5 +71,5 @@ def break_even(extra_ns: Sequence[float], saving_ns: Sequence[float], verdict: s
     root = math.sqrt(max(0.0, b**2 - a * c))
     low, high = 1 + (b - root) / a, 1 + (b + root) / a
     if high <= 1:
-        return BreakEven(outcome="at_once", of_baseline=of_baseline, steps=1.0, low=1.0, high=1.0)
-    return BreakEven(outcome="pays", of_baseline=of_baseline, steps=steps or 1.0, low=max(1.0, low), high=high)
+        return BreakEven(outcome="at_once", baseline_pays=baseline_pays, steps=1.0, low=1.0, high=1.0)
+    return BreakEven(outcome="pays", baseline_pays=baseline_pays, steps=steps or 1.0, low=max(1.0, low), high=high)

@@ -53,5 +53,5 @@ def _loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch)
     if workload.loss == "reconstruction":
         return float(np.square(outputs.astype(np.float64) - batch.inputs).mean())
     logits = outputs.astype(np.float64)
-    of_targets = logits[np.arange(len(logits)), batch.targets]
-    return float((np.logaddexp.reduce(logits, axis=1) - of_targets).mean())
+    target_logits = logits[np.arange(len(logits)), batch.targets]
+    return float((np.logaddexp.reduce(logits, axis=1) - target_logits).mean())

@@ -45,7 +45,7 @@ def divided(cpus: Sequence[int], part: int, parts: int, near: Sequence[Collectio
         parts: that there are.
         near: of each part the CPUs next to its board, which boards of one node share; none: they are not known.
     """
-    shares = [tuple(cpu for cpu in cpus if cpu in of_board) for of_board in near]
+    shares = [tuple(cpu for cpu in cpus if cpu in board_cpus) for board_cpus in near]
     sharers = Counter(shares)
     # CPUs of two boards that are neither the same nor apart, or fewer than their ranks, cannot be divided so.
     are_apart = sum(map(len, sharers)) == len({cpu for share in sharers for cpu in share})
