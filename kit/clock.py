@@ -1,4 +1,4 @@
-"""The only place that reads time in a measurement.
+"""The only file that reads time in a measurement.
 
 Stamps go around steps, `now_ns` around phases and sensor readings::
 
@@ -25,19 +25,22 @@ except ImportError as error:
     raise ImportError(f"kit's native clock is not built; run `make setup` or `pip install -e .` ({error})") from error
 
 
-# The kernel watches its clocks and falls back from one that misbehaves: *current* is its verdict, available is not.
+# The kernel watches its clocks and leaves one that misbehaves: the *current* clocksource has passed, an available one
+# may not have.
 CURRENT_CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+# The kernel's names of the processor's counters.
+CLOCKSOURCES = {"tsc": "tsc", "cntvct": "arch_sys_counter"}
 
 # A bracket is tens of nanoseconds wide: over 100 ms that is less than 1 ppm.
 CALIBRATION_SPAN_NS = 100_000_000
-# A bracket is widened by an interrupt now and then; of ten, one is as tight as the clock allows.
+# An interrupt widens a bracket now and then; one of ten is as tight as the clock allows.
 CALIBRATION_BRACKETS = 10
 
 # A hundred samples lie above p99.9, and at tens of nanoseconds each they take milliseconds.
 CERTIFICATE_SAMPLES = 100_000
-# The interpreter specializes a loop within its first rounds; these are not what the step loop pays.
+# The interpreter specializes a loop in its first rounds, whose cost the step loop does not pay.
 PATH_WARMUP = 1_000
-# Of a step that lasts 1000 null intervals, 0.1 % is clock.
+# In a step that lasts 1000 null intervals, the clock takes 0.1 %.
 NULL_INTERVALS_PER_STEP = 1000
 
 _NS_PER_S = 1_000_000_000
@@ -49,7 +52,7 @@ _NUMBERS: dict[str, int] = {
 
 
 class ClockError(KitError):
-    """A clock that was asked for cannot be trusted here, or stamps cannot be read as nanoseconds. One line."""
+    """A requested clock cannot be trusted here, or ticks cannot be read as nanoseconds. One line."""
 
 
 def now_ns() -> int:
@@ -58,61 +61,50 @@ def now_ns() -> int:
 
 
 def why_untrusted(source: ClockSource, clocksource_file: Path = CURRENT_CLOCKSOURCE) -> str | None:
-    """Why `source` may not be used for stamps here; None if it may."""
-    if not lib.kit_clock_has_source(_NUMBERS[source]):
-        return f"this processor has no {source}"
-    if source == "tsc":
-        return _cpuid_distrust() or _kernel_distrust("tsc", clocksource_file)
-    if source == "cntvct":
-        unset = "firmware has not set cntfrq_el0" if lib.kit_clock_nominal_hz() == 0 else None
-        return unset or _kernel_distrust("arch_sys_counter", clocksource_file)
-    return None
-
-
-def _cpuid_distrust() -> str | None:
-    if not lib.kit_clock_has_invariant_tsc():
-        return "CPUID does not show an invariant TSC"
-    if not lib.kit_clock_has_rdtscp():
-        return "CPUID does not show RDTSCP"
-    return None
-
-
-def _kernel_distrust(expected: str, clocksource_file: Path) -> str | None:
+    """Return why stamps must not use `source` here; None: they can."""
+    lacks = {
+        f"this processor has no {source}": not lib.kit_clock_has_source(_NUMBERS[source]),
+        "CPUID does not show an invariant TSC": source == "tsc" and not lib.kit_clock_has_invariant_tsc(),
+        "CPUID does not show RDTSCP": source == "tsc" and not lib.kit_clock_has_rdtscp(),
+        "firmware has not set cntfrq_el0": source == "cntvct" and lib.kit_clock_nominal_hz() == 0,
+    }
+    why = next((why for why, is_lacking in lacks.items() if is_lacking), None)
+    if why is not None or source == "monotonic_raw":
+        return why
     try:
         current = clocksource_file.read_text().strip()
     except OSError as error:
         return f"the kernel's current clocksource cannot be read ({error.strerror}: {clocksource_file})"
+    expected = CLOCKSOURCES[source]
     return None if current == expected else f"the kernel's current clocksource is {current or 'empty'}, not {expected}"
 
 
 def choose_source(
     preference: ClockChoice = "monotonic_raw", *, clocksource_file: Path = CURRENT_CLOCKSOURCE
 ) -> tuple[ClockSource, str]:
-    """The source of stamps, and one line that says why this one and not a finer one.
+    """Return the source of stamps, and one line that says why this source and not a finer one.
 
-    `auto` is the processor's counter where it is trusted, else monotonic_raw.
+    `auto` is the processor's counter if it is trusted, else monotonic_raw.
 
     Raises:
-        ClockError: a counter was asked for by name and is not trusted.
+        ClockError: `preference` is a counter that is not trusted, or no clock.
     """
     if preference not in ("auto", *_NUMBERS):
         raise ClockError(f"unknown clock source {preference!r}: choose auto, {', '.join(_NUMBERS)}")
-    counter: ClockSource = "cntvct" if lib.kit_clock_has_source(_NUMBERS["cntvct"]) else "tsc"
-    wanted: ClockSource = counter if preference == "auto" else preference
-    why_not = why_untrusted(wanted, clocksource_file)
-    if why_not is None and wanted != "monotonic_raw":
-        return wanted, f"reliable: {_grounds(wanted)}"
-    if preference not in ("auto", "monotonic_raw"):
-        raise ClockError(f"the clock {wanted} is not reliable here: {why_not}; use --clock monotonic_raw")
+    processors: ClockSource = "cntvct" if lib.kit_clock_has_source(_NUMBERS["cntvct"]) else "tsc"
+    wanted: ClockSource = processors if preference == "auto" else preference
+    counter = processors if wanted == "monotonic_raw" else wanted
     why_not = why_untrusted(counter, clocksource_file)
+    if wanted == counter and why_not is None:
+        grounds = "CPUID shows invariant TSC and RDTSCP, and the kernel's current clocksource is tsc"
+        if counter == "cntvct":
+            hz = lib.kit_clock_nominal_hz()
+            grounds = f"the architecture's counter, {hz} Hz, is the kernel's current clocksource"
+        return counter, f"reliable: {grounds}"
+    if preference == counter:
+        raise ClockError(f"the clock {counter} is not reliable here: {why_not}; use --clock monotonic_raw")
     finer = f"{counter} is not reliable: {why_not}" if why_not else f"{counter} is reliable too: --clock {counter}"
     return "monotonic_raw", f"nanoseconds from the kernel; {finer}"
-
-
-def _grounds(counter: ClockSource) -> str:
-    if counter == "tsc":
-        return "CPUID shows invariant TSC and RDTSCP, and the kernel's current clocksource is tsc"
-    return f"the architecture's counter, {lib.kit_clock_nominal_hz()} Hz, is the kernel's current clocksource"
 
 
 def calibrate(
@@ -121,7 +113,7 @@ def calibrate(
     span_ns: int = CALIBRATION_SPAN_NS,
     brackets: int = CALIBRATION_BRACKETS,
 ) -> Calibration | None:
-    """Ticks of `source` against CLOCK_MONOTONIC_RAW; None for monotonic_raw, which needs none. Sleeps for `span_ns`."""
+    """Compare `source` with CLOCK_MONOTONIC_RAW for `span_ns`; None for monotonic_raw, which counts nanoseconds."""
     if source == "monotonic_raw":
         return None
     measured = lib.kit_clock_calibrate(_NUMBERS[source], span_ns, brackets)
@@ -134,55 +126,36 @@ def calibrate(
 
 
 class Stamps:
-    """A preallocated buffer of stamps. In a loop, hoist the stamp first: `stamp = stamps.stamp`.
+    """A buffer for `capacity` stamps, its memory already touched. Hoist the stamp from a loop: `stamp = stamps.stamp`.
 
     Attributes:
-        stamp: reads the clock once; keeps the GIL, makes no object; IndexError when `capacity` is used up.
-        source: what a stamp reads.
-        capacity: stamps there is room for: one more than the steps they delimit.
+        stamp: reads the clock once; keeps the GIL, makes no object; IndexError when the buffer is full.
+
+    Raises:
+        ValueError: capacity below 1, or a source that this processor lacks.
     """
 
-    __slots__ = ("_buffer", "capacity", "source", "stamp")
+    __slots__ = ("_buffer", "_source", "stamp")
 
-    def __init__(self, capacity: int, source: ClockSource) -> None:
-        self._buffer = StampBuffer(capacity, source)
+    def __init__(self, capacity: int, source: ClockSource = "monotonic_raw") -> None:
+        self._buffer, self._source = StampBuffer(capacity, source), source
         self.stamp: Callable[[], None] = self._buffer.stamp
-        self.source: ClockSource = source
-        self.capacity = capacity
-
-    @property
-    def count(self) -> int:
-        """Stamps made so far."""
-        return self._buffer.count
-
-    def clear(self) -> None:
-        """Forget the stamps. BufferError while a `view` is alive."""
-        self._buffer.clear()
 
     def view(self) -> NDArray[np.int64]:
-        """The stamps made so far, shape (count,), read-only, without copying: ns for monotonic_raw, else ticks."""
+        """Return the stamps so far, shape (count,), read-only, without copying: ns for monotonic_raw, else ticks."""
         return np.asarray(self._buffer)
 
     def intervals_ns(self, calibration: Calibration | None = None) -> NDArray[np.int64]:
-        """Nanoseconds between one stamp and the next, shape (count - 1,); they add up to the whole.
+        """Return nanoseconds between one stamp and the next, shape (count - 1,); they add up to the whole.
 
         Raises:
             ClockError: the source counts ticks and `calibration` is None.
         """
         units = self.view()
-        # Rounded as instants, not as intervals, so that rounding does not add up.
-        instants_ns = np.rint((units - units[:1]) * _ns_per_unit(self.source, calibration))
+        # Instants are rounded, not intervals, so that rounding does not add up.
+        instants_ns = np.rint((units - units[:1]) * _ns_per_unit(self._source, calibration))
         intervals_ns: NDArray[np.int64] = np.diff(instants_ns.astype(np.int64))
         return intervals_ns
-
-
-def stamps(capacity: int, source: ClockSource = "monotonic_raw") -> Stamps:
-    """A buffer for `capacity` stamps, its memory already touched.
-
-    Raises:
-        ValueError: capacity below 1, or a source that this processor lacks.
-    """
-    return Stamps(capacity, source)
 
 
 def certify(
@@ -200,38 +173,31 @@ def certify(
     """
     _, reason = choose_source(source, clocksource_file=clocksource_file)
     calibration = start_calibration or calibrate(source)
-    resolution_ns = lib.kit_clock_resolution(_NUMBERS[source], samples) * _ns_per_unit(source, calibration)
-    null_interval = _distribution(_null_intervals_ns(source, calibration, samples))
-    # A null interval shorter than the clock can show reads 0: then the resolution is the floor.
-    floor_ns = max(null_interval.median_ns, resolution_ns)
+    ns_per_unit = _ns_per_unit(source, calibration)
+    resolution_ns = lib.kit_clock_resolution(_NUMBERS[source], samples) * ns_per_unit
+    # A null interval is from one read to the next in C, with nothing between them.
+    null_intervals = np.zeros(samples, np.int64)
+    lib.kit_clock_null_intervals(_NUMBERS[source], ffi.from_buffer("int64_t[]", null_intervals, True), samples)
+    null_interval = _distribution(null_intervals.astype(np.float64) * ns_per_unit)
+    # The path's cost is from one stamp to the next in a loop like the step loop, with nothing in it.
+    path = Stamps(PATH_WARMUP + samples + 1, source)
+    stamp = path.stamp
+    for _ in range(PATH_WARMUP + samples + 1):
+        stamp()
+    drift_ppm = None
+    if start_calibration and end_calibration:
+        drift_ppm = abs(end_calibration.ticks_per_s / start_calibration.ticks_per_s - 1) * 1e6
     return Certificate(
         source=source,
         source_reason=reason,
         resolution_ns=resolution_ns,
         null_interval=null_interval,
-        path_cost=_distribution(_path_costs_ns(source, calibration, samples)),
+        path_cost=_distribution(path.intervals_ns(calibration)[PATH_WARMUP:]),
         calibration=calibration,
-        drift_ppm=_drift_ppm(start_calibration, end_calibration),
-        shortest_step_ns=round(NULL_INTERVALS_PER_STEP * floor_ns),
+        drift_ppm=drift_ppm,
+        # A null interval shorter than the clock can show reads 0: then the resolution is the floor.
+        shortest_step_ns=round(NULL_INTERVALS_PER_STEP * max(null_interval.median_ns, resolution_ns)),
     )
-
-
-def _null_intervals_ns(source: ClockSource, calibration: Calibration | None, count: int) -> NDArray[np.float64]:
-    """From begin to end in C, with nothing between them."""
-    intervals = np.zeros(count, np.int64)
-    lib.kit_clock_null_intervals(_NUMBERS[source], ffi.from_buffer("int64_t[]", intervals, True), count)
-    return intervals.astype(np.float64) * _ns_per_unit(source, calibration)
-
-
-def _path_costs_ns(source: ClockSource, calibration: Calibration | None, count: int) -> NDArray[np.int64]:
-    """From one stamp to the next, in a loop like the step loop with nothing in it."""
-    path = stamps(max(count + 1, PATH_WARMUP), source)
-    stamp = path.stamp
-    for rounds in (PATH_WARMUP, count + 1):
-        path.clear()
-        for _ in range(rounds):
-            stamp()
-    return path.intervals_ns(calibration)
 
 
 def _ns_per_unit(source: ClockSource, calibration: Calibration | None) -> float:
@@ -240,12 +206,6 @@ def _ns_per_unit(source: ClockSource, calibration: Calibration | None) -> float:
     if calibration is None:
         raise ClockError(f"{source} counts ticks: nanoseconds need a calibration, calibrate({source!r})")
     return _NS_PER_S / calibration.ticks_per_s
-
-
-def _drift_ppm(start: Calibration | None, end: Calibration | None) -> float | None:
-    if start is None or end is None:
-        return None
-    return abs(end.ticks_per_s / start.ticks_per_s - 1) * 1e6
 
 
 def _distribution(intervals_ns: NDArray[np.float64] | NDArray[np.int64]) -> Distribution:

@@ -37,7 +37,7 @@ def clocksource_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("source", TRUSTED)
 def test_interval_of_a_sleep_is_what_the_kernel_saw(source):
     calibration = clock.calibrate(source)
-    stamps = clock.stamps(2, source)
+    stamps = clock.Stamps(2, source)
     outer = kernel_ns()
     stamps.stamp()
     inner = kernel_ns()
@@ -58,7 +58,7 @@ def test_interval_of_a_sleep_is_what_the_kernel_saw(source):
 
 @pytest.mark.parametrize("source", HERE)
 def test_ticks_become_nanoseconds_that_add_up(source):
-    stamps = clock.stamps(1001, source)
+    stamps = clock.Stamps(1001, source)
     for _ in range(1001):
         stamps.stamp()
     # The default source counts nanoseconds, whatever it is told of ticks.

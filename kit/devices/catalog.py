@@ -1,4 +1,4 @@
-"""Every kind of device that there is a file of, by its name and in the order of tables."""
+"""Every kind of device that has a file in this folder, by its name and in the order of tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DEVICES: dict[str, Device] = {device.kind: device for device in sorted(_devices,
 
 
 def member_environment(kind: str, count: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a member on the first `count` devices of a kind is given beside `environment`: these, and no other.
+    """Return the variables that show a worker the first `count` devices of a kind, and no device of another kind.
 
-    A framework makes a context on every board that it sees, whatever is asked of it.
+    A framework makes a context on every GPU that it sees, whichever it is asked to use.
     """
     others = [device for device in DEVICES.values() if device.kind != kind]
     hidden = {name: value for device in others for name, value in device.hidden_by.items()}

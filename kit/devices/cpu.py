@@ -1,4 +1,4 @@
-"""The CPU: always here, and any process's."""
+"""The CPU, which every machine has and every process can use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Cpu(Device):
     kind = "cpu"
     rank = 0
     energy_source = "rapl"
-    # RAPL's dram and psys domains lie beside and around a package, its core and uncore within: they would count twice.
-    # So would Grace's CPU rail, within its socket; an ACPI meter, a module and a Cray node include much more than the
-    # CPU. Sensors of hwmon and Cray are there where a user added them (docs/reference/add-ons.md).
+    # RAPL's core and uncore are parts of a package, and psys includes it, so their joules would count twice. So would
+    # those of Grace's CPU rail, a part of its socket. RAPL's dram, an ACPI meter, a module and a Cray node measure more
+    # than the CPU. Users add sensors of hwmon and Cray themselves (docs/reference/add-ons.md).
     joule_sensors = (
         re.compile(r"rapl\.package-\d+(-die-\d+)?"),
         re.compile(r"hwmon\.power_meter\.grace_power_socket_\d+"),
@@ -24,7 +24,7 @@ class Cpu(Device):
     )
 
     def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """JAX would open every device that it has a plugin for; nothing else keeps it from a TPU."""
+        """Keep JAX from opening every device that it has a plugin for; no other variable keeps it from a TPU."""
         return {} if "JAX_PLATFORMS" in environment else {"JAX_PLATFORMS": "cpu"}
 
 

@@ -9,25 +9,24 @@ from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
-from kit.devices.device import DEV, Condition, Device, InContainer
+from kit.devices.device import DEV, Condition, Device, InContainer, condition
 from kit.errors import KitError
 from kit.profile.identity import Accelerator
 from kit.profile.reason import Reason, reason
 from kit.sensors import nvml
 
 # CUDA programming guide, "CUDA environment variables": the GPUs that a process sees, by index, UUID or its beginning.
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-ORDER = "CUDA_DEVICE_ORDER"
-BY_BUS_ID = "PCI_BUS_ID"  # as NVML counts; workers are started so, unless the user has chosen
-# Each word has 64 CPUs; the kernel's own sets of CPUs have as many as a rule.
+VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+BY_BUS_ID = "PCI_BUS_ID"  # NVML counts so, and so do workers unless the user has chosen another order
+# Each word has 64 CPUs; most kernels are built for up to 1024.
 MASK_WORDS = 1024 // 64
 # NVML reference, nvmlComputeMode_t.
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
-# Fact -> the end of a call's name, its constants, and what makes the fact of its answer. MIG and ECC have two modes:
+# Fact -> the end of the call's name, its constants, and how its answer becomes the fact. MIG and ECC have two modes:
 # now, and after the next reset. Remapped rows are corrected, uncorrected, pending and failed. The call for processes
 # has a version because the plain name raises another kind of error where the driver is older.
 SM, UNCORRECTED = ("NVML_CLOCK_SM",), ("NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_VOLATILE_ECC")
-STATE: dict[str, tuple[str, tuple[str, ...], Callable[[Any], object]]] = {
+STATE: dict[str, tuple[str, tuple[str, ...], Callable[[Any], Any]]] = {
     "power_cap_w": ("EnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
     "power_cap_default_w": ("PowerManagementDefaultLimit", (), lambda milliwatts: milliwatts / 1000),
     "clock_limit_mhz": ("ApplicationsClock", SM, float),
@@ -38,12 +37,8 @@ STATE: dict[str, tuple[str, tuple[str, ...], Callable[[Any], object]]] = {
     "mig": ("MigMode", (), lambda modes: bool(modes[0])),
     "ecc": ("EccMode", (), lambda modes: bool(modes[0])),
     "processes": ("ComputeRunningProcesses_v3", (), len),
-    "power_violation_ns": ("ViolationStatus", ("NVML_PERF_POLICY_POWER",), lambda status: int(status.violationTime)),
-    "thermal_violation_ns": (
-        "ViolationStatus",
-        ("NVML_PERF_POLICY_THERMAL",),
-        lambda status: int(status.violationTime),
-    ),
+    "power_violation_ns": ("ViolationStatus", ("NVML_PERF_POLICY_POWER",), lambda held: int(held.violationTime)),
+    "thermal_violation_ns": ("ViolationStatus", ("NVML_PERF_POLICY_THERMAL",), lambda held: int(held.violationTime)),
     "pcie_width": ("CurrPcieLinkWidth", (), int),
     "pcie_width_max": ("MaxPcieLinkWidth", (), int),
     "pcie_generation": ("CurrPcieLinkGeneration", (), int),
@@ -52,17 +47,18 @@ STATE: dict[str, tuple[str, tuple[str, ...], Callable[[Any], object]]] = {
     "remapped_rows": ("RemappedRows", (), lambda rows: rows[1]),
     "remap_pending": ("RemappedRows", (), lambda rows: bool(rows[2])),
     "remap_failed": ("RemappedRows", (), lambda rows: bool(rows[3])),
+    "persistence": ("PersistenceMode", (), bool),  # `kit doctor` needs it; no state of an accelerator has it
 }
-# Subject, NVML's constant of a mode that is well, the call, and the codes if it is well and if not.
+# Subject for `kit doctor`, the fact's name, the value that is fine, and the codes if it is fine and if not.
 MODES = (
-    ("compute mode", "NVML_COMPUTEMODE_DEFAULT", "nvmlDeviceGetComputeMode", ("gpu_shared", "gpu_exclusive")),
-    ("MIG", "NVML_DEVICE_MIG_DISABLE", "nvmlDeviceGetMigMode", ("mig_off", "mig_on")),
-    ("persistence", "NVML_FEATURE_ENABLED", "nvmlDeviceGetPersistenceMode", ("persists", "persists_not")),
+    ("compute mode", "compute_mode", "default", ("gpu_shared", "gpu_exclusive")),
+    ("MIG", "mig", False, ("mig_off", "mig_on")),
+    ("persistence", "persistence", True, ("persists", "persists_not")),
 )
 
 
 def _why_no_gpus(engine: Mapping[str, Any]) -> str | None:
-    """Since Docker 28.3 devices may come by the Container Device Interface, without a runtime of its own."""
+    # Since Docker 28.3 an engine can give devices through the Container Device Interface, without a runtime for them.
     if "nvidia" in str([*engine["Runtimes"], *(engine.get("DiscoveredDevices") or ())]):
         return None
     return (
@@ -92,12 +88,11 @@ class Gpu(Device):
             return gpus
         with suppress(gpus[0].nvml.NVMLError):
             driver = gpus[0].nvml.nvmlSystemGetDriverVersion()
-        memory = {gpu.nvml_index: gpu.ask("nvmlDeviceGetMemoryInfo") for gpu in gpus}
         return [
             Accelerator(
                 name=f"{self.kind} {gpu.nvml_index}",
                 model=gpu.ask("nvmlDeviceGetName") or "unnamed",
-                memory_b=memory[gpu.nvml_index] and int(memory[gpu.nvml_index].total),
+                memory_b=(memory := gpu.ask("nvmlDeviceGetMemoryInfo")) and int(memory.total),
                 driver=driver,
                 uuid_sha256=gpu.uuid_sha256(),
                 device_id=gpu.bus_id(),
@@ -109,28 +104,29 @@ class Gpu(Device):
         """Return caps, clocks and modes of every GPU: a forgotten power cap explains a slow run."""
         # NVIDIA documents this pipe for its Multi-Process Service; it is there while the service runs.
         mps = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps", "control").exists()
-        states = []
-        for gpu in _used():
-            facts: dict[str, Any] = {}
-            for name, (call, constants, convert) in STATE.items():
-                answer = gpu.ask(f"nvmlDeviceGet{call}", *(getattr(gpu.nvml, constant) for constant in constants))
-                facts[name] = None if answer is None else convert(answer)
-            name = f"{self.kind} {gpu.nvml_index}"
-            states.append(Accelerator(name=name, device_id=gpu.bus_id(), mps=mps, **facts))
-        return states
+        names = STATE.keys() & set(Accelerator.__struct_fields__)
+        return [
+            Accelerator(
+                name=f"{self.kind} {gpu.nvml_index}",
+                device_id=gpu.bus_id(),
+                mps=mps,
+                **{name: _state(gpu, name) for name in names},
+            )
+            for gpu in _visible()
+        ]
 
     def processes(self, count: int, environment: Mapping[str, str]) -> int | None:
-        """Return NVML's number, whosever they are."""
-        known = [processes for gpu in _used(count, environment) if (processes := _processes(gpu)) is not None]
-        return max(known, default=None)
+        """Return the number that NVML counts, whoever started them."""
+        counts = [_state(gpu, "processes") for gpu in _visible(count, environment)]
+        return max((processes for processes in counts if processes is not None), default=None)
 
     def ids(self, count: int) -> list[str]:
         """Return PCI bus ids."""
         return nvml.pci_bus_ids(count)
 
     def shown_by(self, count: int, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Name GPUs by UUID, whatever the order is; a slice of a GPU, which no UUID names, as it was given."""
-        uuids = [gpu.ask("nvmlDeviceGetUUID") for gpu in _used(count, environment) if not _is_sliced(gpu)]
+        """Name GPUs by UUID, which no order changes. A GPU's UUID does not name its slices: they keep their entries."""
+        uuids = [gpu.ask("nvmlDeviceGetUUID") for gpu in _visible(count, environment) if not _state(gpu, "mig")]
         if len(uuids) == count and all(uuids):
             return {VISIBLE: ",".join(uuids)}
         given = environment.get(VISIBLE)
@@ -146,7 +142,7 @@ class Gpu(Device):
 
     def cpus_near(self, count: int, environment: Mapping[str, str]) -> list[set[int]]:
         """Return the CPUs that NVML calls ideal for each GPU: those of its NUMA node."""
-        masks = [gpu.ask("nvmlDeviceGetCpuAffinity", MASK_WORDS) for gpu in _used(count, environment)]
+        masks = [gpu.ask("nvmlDeviceGetCpuAffinity", MASK_WORDS) for gpu in _visible(count, environment)]
         if len(masks) < count or None in masks:
             return []
         return [
@@ -155,7 +151,7 @@ class Gpu(Device):
         ]
 
     def check_count(self, count: int, environment: Mapping[str, str]) -> None:
-        """Compare with the entries of the variable; without it the framework counts."""
+        """Compare `count` with the entries of the variable; without it the framework counts."""
         given = environment.get(VISIBLE)
         if given is not None and len(entries := _entries(given)) < count:
             raise KitError(
@@ -163,64 +159,60 @@ class Gpu(Device):
             )
 
     def why_missing(self, dev: Path = DEV) -> Reason | None:
-        """A GPU that another process holds for itself is missing, too."""
-        for gpu in _used(1, os.environ):
-            if _is_exclusive(gpu) and _processes(gpu):
+        """Return `gpu_held` if another process holds the first GPU for itself, else what every device checks."""
+        for gpu in _visible(1, os.environ):
+            if _is_exclusive(gpu) and _state(gpu, "processes"):
                 return reason("gpu_held", gpu=gpu.nvml_index)
         return super().why_missing(dev)
 
     def is_exclusive(self, count: int) -> bool:
-        """Whether the compute mode of one that is used says so."""
-        return any(_is_exclusive(gpu) for gpu in _used(count, os.environ))
+        """Whether the compute mode of one of the first `count` GPUs says so."""
+        return any(map(_is_exclusive, _visible(count, os.environ)))
 
     def conditions(self, root: Path) -> Iterator[Condition]:
         """Yield the modes of each GPU."""
-        for gpu, (subject, wanted, call, codes) in product(_used(), MODES):
-            mode = gpu.ask(call)
+        for gpu, (subject, name, wanted, codes) in product(_visible(), MODES):
+            mode = _state(gpu, name)
             if mode is not None:
-                # MIG has two: the mode now, and after the next reset.
-                fine = (mode[0] if isinstance(mode, list | tuple) else mode) == getattr(gpu.nvml, wanted)
-                yield f"GPU {gpu.nvml_index} {subject}", fine, reason(codes[not fine], gpu=gpu.nvml_index)
+                yield condition(f"GPU {gpu.nvml_index} {subject}", mode == wanted, codes, gpu=gpu.nvml_index)
 
 
-def _used(count: int | None = None, environment: Mapping[str, str] | None = None) -> list[nvml.Gpu]:
+def _state(gpu: nvml.Gpu, name: str) -> Any:  # noqa: ANN401 - facts differ in type
+    """Return a fact of STATE; None where the GPU has no answer."""
+    call, constants, convert = STATE[name]
+    answer = gpu.ask(f"nvmlDeviceGet{call}", *(getattr(gpu.nvml, constant) for constant in constants))
+    return None if answer is None else convert(answer)
+
+
+def _is_exclusive(gpu: nvml.Gpu) -> bool:
+    return bool(_state(gpu, "compute_mode") == "exclusive_process")
+
+
+def _visible(count: int | None = None, environment: Mapping[str, str] | None = None) -> list[nvml.Gpu]:
     """Return the first `count` GPUs that a process with this environment sees; by default all that NVML lists."""
     gpus = nvml.open_gpus()
-    if isinstance(gpus, Reason) or environment is None or VISIBLE not in environment:
-        return [] if isinstance(gpus, Reason) else gpus[:count]
-    by_bus_id, used = environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID, list[nvml.Gpu]()
+    if isinstance(gpus, Reason):
+        return []
+    if environment is None or VISIBLE not in environment:
+        return gpus[:count]
+    by_bus_id, visible = environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID, list[nvml.Gpu]()
     for entry in _entries(environment[VISIBLE])[:count]:
-        named = (
+        matches = (
             gpu
             for gpu in gpus
             if (by_bus_id and entry.isdecimal() and int(entry) == gpu.nvml_index)
             or (entry.startswith("GPU-") and str(gpu.ask("nvmlDeviceGetUUID")).startswith(entry))
         )
-        if (gpu := next(named, None)) is None:
+        if (gpu := next(matches, None)) is None:
             break  # CUDA reads no further
-        used.append(gpu)
-    return used
+        visible.append(gpu)
+    return visible
 
 
 def _entries(visible: str) -> list[str]:
     """Return the GPUs that CUDA reads from the variable: it stops at the first entry that can name none."""
     entries = [entry.strip() for entry in visible.split(",")]
     return list(takewhile(lambda entry: entry.isdecimal() or entry.startswith(("GPU-", "MIG-")), entries))
-
-
-def _is_exclusive(gpu: nvml.Gpu) -> bool:
-    return bool(gpu.ask("nvmlDeviceGetComputeMode") == gpu.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
-
-
-def _is_sliced(gpu: nvml.Gpu) -> bool:
-    mode = gpu.ask("nvmlDeviceGetMigMode")  # now, and after the next reset
-    return mode is not None and mode[0] != gpu.nvml.NVML_DEVICE_MIG_DISABLE
-
-
-def _processes(gpu: nvml.Gpu) -> int | None:
-    """Return how many processes compute on it, whosever they are."""
-    processes = gpu.ask("nvmlDeviceGetComputeRunningProcesses_v3")
-    return None if processes is None else len(processes)
 
 
 DEVICE = Gpu()

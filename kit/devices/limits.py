@@ -1,4 +1,4 @@
-"""Limits that a run keeps to and its comparison and audit judge by: of other programs, and of a device's power."""
+"""Limits for other programs and for a device's power, which runs, comparisons and the audit share."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from kit.profile.identity import Accelerator
 # would be measured again; with 20 % intervals beside neighbors were no narrower, and less often right
 # (docs/explanation/method.md).
 OTHERS_MOST = 0.10
-# NVML's limits are rounded to some milliwatts; nobody caps a board by less than a hundredth.
+# NVML's limits are rounded to some milliwatts; nobody caps a GPU by less than a hundredth.
 CAP_SHARE = 0.99
-# A board that is held back by its power draws nearly what it may; NVML's readings scatter by some percent.
+# A GPU that is slowed by its power cap draws nearly that power; NVML's readings scatter by some percent.
 NEAR_CAP = 0.9
-# Of readings or of the time: below, it is a clock that settles at the begin of a block.
+# If a GPU is slowed in a smaller percentage of readings or time, its clock is settling at the beginning of a block.
 SLOWED_LEAST_PCT = 5.0
 
 
-def is_capped(board: Accelerator) -> bool | None:
-    """Whether a board may draw less than it may after a reboot; None: it does not tell."""
-    if board.power_cap_w is None or board.power_cap_default_w is None:
+def is_capped(gpu: Accelerator) -> bool | None:
+    """Whether the power cap is below the one after a reboot; None: NVML does not show both."""
+    if gpu.power_cap_w is None or gpu.power_cap_default_w is None:
         return None
-    return board.power_cap_w < CAP_SHARE * board.power_cap_default_w
+    return gpu.power_cap_w < CAP_SHARE * gpu.power_cap_default_w
 
 
 def reaches_cap(power_max_w: float, cap_w: float) -> bool:
-    """Whether a board's highest power shows that its cap is what holds it; the mean of bursts would not."""
+    """Whether a GPU's highest power shows that the cap slows it; the mean power of bursts would not show it."""
     return power_max_w >= NEAR_CAP * cap_w

@@ -6,9 +6,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.devices.device import Condition, Device, InContainer
+from kit.devices.device import Condition, Device, InContainer, condition
 from kit.profile.identity import Accelerator
-from kit.profile.reason import reason
 from kit.sensors import tpu
 
 
@@ -26,7 +25,7 @@ class Tpu(Device):
     in_container = InContainer(
         # Cloud TPU documentation, "Run a container on a TPU VM"; VFIO needs its control file and locked memory, too.
         files=(tpu.ACCEL_FILES, "vfio/vfio", tpu.VFIO_GROUPS),
-        file_unseen="/dev/vfio",  # of a v5 or later
+        file_unseen="/dev/vfio",  # a TPU v5 or later has it
         why_no_files="no TPU on the engine's host: neither /dev/accel* nor /dev/vfio/*; run on a TPU VM",
         unlimited_memlock=True,
     )
@@ -43,10 +42,10 @@ class Tpu(Device):
         return True
 
     def conditions(self, root: Path) -> Iterator[Condition]:
-        """Yield whether a process may lock all the memory that it maps."""
+        """Yield whether a process can lock all the memory that it maps."""
         if tpu.devices(root / "dev", root / "sys/bus/pci/devices"):
             fine = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
-            yield "locked memory", fine, reason("memlock_unlimited" if fine else "memlock_small")
+            yield condition("locked memory", fine, ("memlock_unlimited", "memlock_small"))
 
 
 DEVICE = Tpu()

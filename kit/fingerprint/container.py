@@ -1,4 +1,4 @@
-"""Whether we run in a container, and what it allows. The host's memory is never the container's."""
+"""Whether this process runs in a container, and the container's limits, which are not the host's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kit.sensors import cgroup
 
 
 def container(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> Facts:
-    """Return the facts `container.…`: look for the files that engines leave, and for the limits of our control group.
+    """Return the facts ``container.…``, from files that engines leave and the limits of this control group.
 
     Args:
-        root: where /proc, /run, /sys and /.dockerenv are looked for.
-        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image we run in; no engine shows it inside.
+        root: where /proc, /run, /sys and /.dockerenv are.
+        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image, which no engine shows inside.
     """
     if "KUBERNETES_SERVICE_HOST" in environment:
         engine = "kubernetes"
@@ -24,13 +24,13 @@ def container(root: Path = Path("/"), environment: Mapping[str, str] = os.enviro
         engine = "podman"
     elif (root / ".dockerenv").exists():
         engine = "docker"
-    else:  # systemd's convention, kept by podman, lxc and systemd-nspawn
+    else:  # systemd's convention, which podman, lxc and systemd-nspawn follow
         engine = environment.get("container", "")
     return Facts(
         facts={
             "container.engine": engine or None,
-            "container.cpu_limit": cgroup.cpu_limit(cgroup.locate("cpu", root)),
-            "container.memory_limit_b": cgroup.memory_limit_b(cgroup.locate("memory", root)),
+            "container.cpu_limit": cgroup.cpu_limit(root),
+            "container.memory_limit_b": cgroup.memory_limit_b(root),
             "container.image": environment.get(IMAGE) or None,
             "container.image_digest": environment.get(IMAGE_DIGEST) or None,
         }

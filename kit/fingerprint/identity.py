@@ -1,4 +1,4 @@
-"""What the machine and the software are, hashed into the fingerprint by which two profiles are compared."""
+"""The identity of machine and software, hashed into the fingerprint by which two profiles are compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kit.profile.store import sha256_of
 
 
 def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Identity:
-    """Identify this machine: ask once per run. Arguments as of `kit.fingerprint.software.software`."""
+    """Identify this machine, once a run; `kit.fingerprint.software.software` explains the arguments."""
     reasons: dict[str, Reason] = {}
     accelerators: list[Accelerator] = []
     for kind, device in DEVICES.items():
@@ -41,10 +41,7 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
 
 
 def hashed(plain: Identity) -> Identity:
-    """Return the same identity with both hashes filled in.
-
-    `hardware_sha256` covers the facts that `FACTS` calls hardware, `sha256` every field but itself.
-    """
+    """Return the identity with both hashes: of the facts that FACTS calls hardware, and of every other field."""
     hardware = {
         name: round(value / FINGERPRINT_B) if name.endswith("memory_b") and isinstance(value, int) else value
         for name, value in plain.facts.items()

@@ -1,4 +1,4 @@
-"""How the machine is at this moment: what explains a number that moved. Counters are cumulative."""
+"""The state of the machine at this moment, which can explain a number that moved. Counters are cumulative."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from kit.profile.reason import Reason, reason
 from kit.sensors import cgroup, linux
 from kit.sensors.protocol import now_ns
 
-# <sys/timex.h>: its structure has less.
+# <sys/timex.h>: TIME_ERROR, and more bytes than its structure has.
 TIME_ERROR, TIMEX_B = 5, 512
-# At least one of them is not interrupted, and some 100 ns wide.
+# The clocks are read so often that at least one reading is not interrupted, and is about 100 ns wide.
 ANCHORS = 10
-# Where the kernel's drivers put the temperature of the processor, best first (psutil's names).
+# psutil's names of the drivers that show the processor's temperature, best first.
 CPU_THERMOMETERS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 
 def governors(cpu: Path) -> list[str]:
-    """Return the governors of the CPUs, each once; none where cpufreq is not shown. `cpu`: sysfs's folder of CPUs."""
+    """Return the governors of the CPUs, each once; none if cpufreq is not shown. `cpu`: the CPUs' folder in sysfs."""
     return sorted({file.read_text().strip() for file in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")})
 
 
@@ -40,7 +40,7 @@ def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
 
 
 def state(root: Path = Path("/")) -> State:
-    """Look at the machine now; `root`: where /proc and /sys are looked for."""
+    """Return the machine's state now; `root`: where /proc and /sys are."""
     cpu, proc = root / "sys/devices/system/cpu", root / "proc"
     heat, no_heat = "cpu[0-9]*/thermal_throttle/{}_throttle_count", reason("no_throttle_count")
     nodes = cpu.parent / "node"
@@ -59,7 +59,7 @@ def state(root: Path = Path("/")) -> State:
         "cgroup_throttled_ns": lambda: _throttled(root, 0),
         "pressure_cpu_some_ns": lambda: linux.pressure_ns((proc / "pressure/cpu").read_bytes())[0],
         "clock_synchronized": _clock_synchronized,
-        # How often heat held cores back; each CPU of a package counts the package's.
+        # How often heat throttled cores; each CPU shows the count of its package, too.
         "core_throttled": lambda: _sum(cpu.glob(heat.format("core")), r"(\d+)", no_heat),
         "package_throttled": lambda: _sum(cpu.glob(heat.format("package")), r"(\d+)", no_heat),
         "numa_misses": lambda: _sum(
@@ -96,7 +96,7 @@ def _temperature_c() -> float | Reason:
 
 
 def _clock_synchronized() -> bool:
-    """Ask adjtimex(2): with modes of 0 it changes nothing; TIME_ERROR says that nobody sets the clock."""
+    """Ask adjtimex(2), which changes nothing if its modes are 0; TIME_ERROR means that nobody sets the clock."""
     library = ctypes.CDLL(None, use_errno=True)
     answer = library.adjtimex(ctypes.create_string_buffer(TIMEX_B))
     if answer < 0:
@@ -105,7 +105,7 @@ def _clock_synchronized() -> bool:
 
 
 def _sum(files: Iterable[Path], pattern: str, none: Reason | None = None, unit: int = 1) -> int | Reason:
-    """Return the sum of the first match in each file, at the beginning of a line; `none` where there is no file."""
+    """Return the sum over files of the pattern's first match at the beginning of a line; `none` if there is no file."""
     numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) * unit for file in files]
     return none if none is not None and not numbers else sum(numbers)
 

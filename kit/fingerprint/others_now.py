@@ -1,4 +1,4 @@
-"""What other programs use of some CPUs at this moment, and which they are: shown before a run, and by `kit doctor`."""
+"""How much of some CPUs other programs use at this moment, and which: a run and `kit doctor` show it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from kit.profile.reason import Reason, reason
 from kit.sensors.linux import times_parser
 from kit.sensors.protocol import FAILURES, now_ns
 
-# Thirty ticks of the kernel on each CPU: one of them is 3 % of one CPU.
+# This is thirty ticks of the kernel on each CPU; one tick is 3 % of one CPU.
 LOOK_S = 0.3
 # A program that uses less than this fraction of a CPU is not worth a name.
 NAMED_LEAST = 0.05
 NAMED_MAX = 3
-# The names of these programs say nothing: the name of the script counts.
+# The names of these programs say nothing, so the name of the script is shown, too.
 INTERPRETERS = re.compile(r"(python|perl|ruby|node|java|bash|sh$|R$|julia)")
 
 
 class OthersNow(NamedTuple):
-    """What others used during the look."""
+    """What other programs used for a moment."""
 
-    fraction: float | None  # of the CPUs' time; null: the kernel does not count it here
-    busiest: list[str]  # name and process id, the busiest first; empty where no other process can be seen
+    fraction: float | None  # of the CPUs' time; null: the kernel does not show it here
+    busiest: list[str]  # name and process id, the busiest first; empty if no other process can be seen
 
     @property
     def is_quiet(self) -> bool:
-        """Whether a block that is measured now would be clean, as far as is known."""
+        """Whether a block that is measured now would count as clean."""
         return self.fraction is None or self.fraction <= OTHERS_MOST
 
     @property
@@ -47,7 +47,7 @@ class OthersNow(NamedTuple):
 
 
 def others_now(cpus: Sequence[int], look_s: float = LOOK_S, root: Path = Path("/")) -> OthersNow:
-    """Look for `look_s` seconds at what others use of `cpus`, at least one; `root`: where /proc is looked for."""
+    """Watch for `look_s` seconds how much others use of `cpus`, at least one; `root`: where /proc is."""
     times, stat = times_parser(cpus), root / "proc/stat"
     try:
         times(stat.read_bytes())
@@ -55,22 +55,21 @@ def others_now(cpus: Sequence[int], look_s: float = LOOK_S, root: Path = Path("/
         begin_ns, before, own_before_ns = now_ns(), times(stat.read_bytes()), time.process_time_ns()
         time.sleep(look_s)
         span_ns, after = now_ns() - begin_ns, times(stat.read_bytes())
-    except FAILURES:  # not counted here, or a CPU went
+    except FAILURES:  # the kernel does not show it here, or a CPU went offline
         return OthersNow(None, [])
     used_s = {
-        process: now_s - processes_before[process]
-        for process, now_s in _cpu_s_of_processes(cpus).items()
-        if process in processes_before and now_s - processes_before[process] >= NAMED_LEAST * look_s
+        f"{name} {pid}": later_s - processes_before.get((pid, name), later_s)
+        for (pid, name), later_s in _cpu_s_of_processes(cpus).items()
     }
-    busiest = [f"{name} {pid}" for pid, name in sorted(used_s, key=lambda process: -used_s[process])[:NAMED_MAX]]
+    busiest = [name for name in sorted(used_s, key=lambda name: -used_s[name]) if used_s[name] >= NAMED_LEAST * look_s]
     taken_ns = sum(after) - sum(before) - (time.process_time_ns() - own_before_ns)
-    return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest)
+    return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest[:NAMED_MAX])
 
 
 def _cpu_s_of_processes(cpus: Collection[int]) -> dict[tuple[int, str], float]:
-    """Return the CPU time of each other process that can be seen and ran last on one of `cpus`, by its id and name.
+    """Return the CPU time of each other process that can be seen and last ran on one of `cpus`, by its id and name.
 
-    The name of an interpreter comes with the script or module that it runs.
+    An interpreter's name is followed by the script or module that it runs.
     """
     used_s = {}
     for process in psutil.process_iter(["name", "cmdline", "cpu_times", "cpu_num"]):

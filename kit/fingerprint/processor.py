@@ -1,4 +1,4 @@
-"""The processor as the operating system names it, and what it runs on top of: bare metal, or which hypervisor."""
+"""The processor as the operating system names it, and the hypervisor below it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ import psutil
 
 from kit.profile.identity import Values, cpus_listed
 from kit.profile.reason import Reason, reason
+from kit.sensors.protocol import fields, read_text
 
 LSCPU_TIMEOUT_S = 10.0
 
 
 def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
-    """Return the facts ``cpu.…`` and the hypervisor; what is not readable here is null, with why in `reasons`.
+    """Return the facts ``cpu.…`` and the hypervisor. A fact that cannot be read is null, and `reasons` gets why.
 
     The hypervisor is "none" on bare metal. x86 processors show their guests a CPUID bit, so its absence means bare
     metal; other architectures have no such bit.
     """
     file, cpus = root / "proc/cpuinfo", root / "sys/devices/system/cpu"
-    try:
-        listed = _fields(file.read_text().split("\n\n", 1)[0])
-    except OSError:
-        listed = {}
-    flags, named = listed.get("flags"), lscpu()
+    listed, named = fields(read_text(file).partition("\n\n")[0]), _lscpu()
+    flags = listed.get("flags")
     facts: Values = {
         # Arm's kernels list numbers instead of names; lscpu knows the names.
         "cpu.model": listed.get("model name") or named.get("Model name") or platform.machine(),
@@ -59,8 +57,8 @@ def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
     return facts | {"hypervisor": hypervisor}
 
 
-def lscpu() -> dict[str, str]:
-    """Return what `lscpu` knows of CPUID and of firmware's tables; empty where it is not there or fails."""
+def _lscpu() -> dict[str, str]:
+    """Return what `lscpu` knows from CPUID and the firmware's tables; nothing if it is not installed or fails."""
     english = os.environ | {"LC_ALL": "C"}
     try:
         shown = subprocess.run(
@@ -68,11 +66,11 @@ def lscpu() -> dict[str, str]:
         )
     except (OSError, subprocess.SubprocessError):
         return {}
-    return _fields(shown.stdout)
+    return fields(shown.stdout)
 
 
 def cpu_lists(files: Iterable[Path]) -> list[str]:
-    """Return the CPUs that files list, as ``0-3,8``, each list once; without those that are unreadable or empty."""
+    """Return the lists of CPUs, such as ``0-3,8``, that files hold, each once; without unreadable and empty files."""
     lists = {}
     for file in files:
         with suppress(OSError, ValueError):
@@ -82,7 +80,7 @@ def cpu_lists(files: Iterable[Path]) -> list[str]:
 
 
 def _cache_sizes_b(cpus: Path) -> dict[str, int]:
-    """Return the size of each cache that the first CPU sees: `L1d`, `L1i`, `L2`, `L3`; those that can be read."""
+    """Return the size of each cache of the first CPU that can be read, by name: `L1d`, `L1i`, `L2`, `L3`."""
     sizes_b = {}
     for folder in sorted((cpus / "cpu0/cache").glob("index[0-9]*")):
         with suppress(OSError, ValueError):  # a virtual machine or an Arm kernel may show a cache without its size
@@ -90,8 +88,3 @@ def _cache_sizes_b(cpus: Path) -> dict[str, int]:
             letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
             sizes_b[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
     return sizes_b
-
-
-def _fields(text: str) -> dict[str, str]:
-    """Return the lines "name: value" of a text."""
-    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}

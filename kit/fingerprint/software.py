@@ -1,6 +1,6 @@
 """The software below a workload: kit, Python, operating system, and packages and variables that could change a number.
 
-Frameworks name their own packages and variables (`kit.backends`); those that several of them read are named here.
+This file names the packages and variables that several frameworks read; `kit.backends` names those of each framework.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kit.profile.identity import Values
 from kit.profile.reason import Reason, reason
 from kit.version import __version__
 
-# Distributions, not modules: numerical libraries, CUDA's, and what the kit itself measures with.
+# Names of distributions, not of modules: numerical libraries, CUDA's, and those that the kit itself measures with.
 PACKAGES = (
     "numpy", "scipy", "ml-dtypes", "opt-einsum", "mkl", "intel-openmp", "tbb", "onednn",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12", "nvidia-cublas",
     "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-ml-py",
     "cffi", "msgspec", "psutil",
 )  # fmt: skip
-# Prefixes of environment variables: each library's own, of which new versions bring new ones.
+# Prefixes of environment variables, one or more for each library: new versions bring new variables.
 PREFIXES = (
     "KMP_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "ONEDNN_", "DNNL_",
     "CUBLAS_", "CUDNN_", "NCCL_", "MALLOC_", "TCMALLOC_", "JEMALLOC_",
@@ -38,36 +38,29 @@ NAMES = (
     "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", FRAMEWORK_DEFAULTS,
     "PYTHONDEVMODE", "PYTHONHASHSEED", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL", "PYTHON_JIT",
 )  # fmt: skip
-# The Makefile's own, which say where a framework was installed from.
-OF_MAKE = frozenset({"TORCH_INDEX"})
-# Terraform's variables share TensorFlow's prefix, and some are credentials.
-NEVER_PREFIXES = ("TF_VAR_", "TF_TOKEN_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_")
-# Whatever the prefix: a profile is passed on, a credential is not.
+# Terraform's variables share TensorFlow's prefix, and some are credentials. The Makefile's TORCH_INDEX says where
+# PyTorch was installed from.
+NEVER_PREFIXES = ("TF_VAR_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_", "TORCH_INDEX")
+# People pass profiles on, so variables with these words are left out, whatever their prefix.
 NEVER_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY")
 
-# Who sets variables: the image had these when it was built, by its Dockerfile; entries end with a zero byte, as the
-# kernel's do.
+# The Dockerfile writes the image's variables to this file. A zero byte ends each of them, as in /proc/PID/environ.
 BAKED = "etc/steadykit-environment"
-# Launchers, by a variable that each of them gives its processes, and what it sets of those that decide speed. PyTorch's
-# torchrun (torch/distributed/run.py) sets OMP_NUM_THREADS to 1 for more than one process a node, Ray to the CPUs of a
-# task. Slurm and mpirun set none for threads by themselves: that is their users' script.
+# Launcher -> a variable that it gives all its processes, and those that it sets and that can change speed. PyTorch's
+# torchrun (torch/distributed/run.py) sets OMP_NUM_THREADS to 1 for several processes a node, Ray to a task's CPUs.
+# Slurm and mpirun set no number of threads; scripts of their users may.
 LAUNCHERS = {
     "torchrun": ("TORCHELASTIC_RUN_ID", ("OMP_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING")),
     "Ray": ("RAY_RAYLET_PID", ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")),
     "Slurm": ("SLURM_JOB_ID", ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")),
 }
 
-# Runs in any interpreter, which need not have the kit: metadata is read, no framework is imported.
-_ASK = """
+# This program runs in any interpreter, with or without the kit. It reads metadata and imports no framework.
+_VERSIONS = """
 import json, sys
 from importlib import metadata
-found = {}
-for name in json.loads(sys.argv[1]):
-    try:
-        found[name] = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        pass
-print(json.dumps(found))
+found = {name: next(iter(metadata.distributions(name=name)), None) for name in json.loads(sys.argv[1])}
+print(json.dumps({name: package.version for name, package in found.items() if package}))
 """
 # Reading metadata takes a tenth of a second; a cold network disk may take many.
 ASK_TIMEOUT_S = 30.0
@@ -79,14 +72,19 @@ def software(
     packages: Iterable[str] = (),
     prefixes: Iterable[str] = (),
 ) -> Values:
-    """Return the facts of the software of this process and of `pythons`, the interpreters that run the frameworks.
+    """Return facts about the software of this process and of `pythons`, the interpreters that run the frameworks.
 
-    `packages` and `prefixes` are recorded with `PACKAGES` and `PREFIXES`. A distribution that two
-    interpreters have in different versions is given as "1.2 / 1.3". `reasons` says why one could not be asked.
+    If two interpreters have different versions of a distribution, its fact is "1.2 / 1.3".
+
+    Args:
+        reasons: gets the reason if an interpreter cannot be asked, or a fact is unknown.
+        pythons: paths of interpreters.
+        packages: distributions to record beside PACKAGES.
+        prefixes: prefixes of environment variables to record beside PREFIXES.
     """
     versions: dict[str, set[str]] = {}
     for python in dict.fromkeys([sys.executable, *pythons]):
-        command = [python, "-c", _ASK, json.dumps([*PACKAGES, *packages])]
+        command = [python, "-c", _VERSIONS, json.dumps([*PACKAGES, *packages])]
         try:
             listed = subprocess.run(command, capture_output=True, check=True, timeout=ASK_TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
@@ -116,48 +114,47 @@ def software(
 
 
 def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] = ()) -> dict[str, str]:
-    """Return those of `variables` that could change a number, sorted by name; never a credential."""
+    """Return the variables that could change a number, sorted by name, without credentials."""
     known = (*PREFIXES, *prefixes)
     return {
         name: variables[name]
         for name in sorted(variables)
         if (name in NAMES or name.startswith(known))
-        and name not in OF_MAKE
         and not name.startswith(NEVER_PREFIXES)
         and not any(word in name.upper() for word in NEVER_WORDS)
     }
 
 
 def set_by(names: Iterable[str], variables: Mapping[str, str], engine: str | None, root: Path) -> dict[str, str]:
-    """Return who set each of these names: the image, whoever started the container, a launcher of jobs, or the user.
+    """Return who set each variable: the image, whoever started the container, a launcher of jobs, or the user.
 
     Args:
-        names: in `variables`.
-        variables: of this process.
-        engine: of the container that it runs in; null: in none.
-        root: where /proc and /etc are looked for.
+        names: the variables, which are all in `variables`.
+        variables: environment of this process.
+        engine: engine of the container that this process runs in; null: it runs in none.
+        root: where /proc and /etc are.
     """
-    given: dict[str, set[str]] = {"image": set(), "container": set()}
-    for who, file in (("image", BAKED), ("container", "proc/1/environ")):
-        # On a host the first process says nothing; somebody else's cannot be read.
-        with suppress(OSError):
-            given[who].update((root / file).read_bytes().decode(errors="replace").split("\0") if engine else ())
+    given: dict[str, list[str]] = {}
+    # On a host the environment of the first process says nothing about this process.
+    for who, file in (("image", BAKED), ("container", "proc/1/environ")) if engine else ():
+        with suppress(OSError):  # the first process may be another user's
+            given[who] = (root / file).read_bytes().decode(errors="replace").split("\0")
     setters = {}
     for name in names:
-        marked = [who for who, (marker, sets) in LAUNCHERS.items() if marker in variables and name in sets]
-        gave = [who for who, entries in given.items() if f"{name}={variables[name]}" in entries]
-        setters[name] = [*gave, *marked, "user"][0]
+        givers = [who for who, entries in given.items() if f"{name}={variables[name]}" in entries]
+        launchers = [who for who, (marker, sets) in LAUNCHERS.items() if marker in variables and name in sets]
+        setters[name] = [*givers, *launchers, "user"][0]
     return setters
 
 
 def kit_revision(tree: Path = Path(__file__).parents[2]) -> str | None:
-    """Return the git revision of the kit's source tree, with "-dirty" where it was changed; None: neither is known.
+    """Return the git revision of the kit's source tree, with "-dirty" if a file was changed; None: it is unknown.
 
-    KIT_REVISION stands for it in an image, which holds no repository. (A kit that was installed into an environment
-    inside some other repository has no revision: the package's parent folder has to be the work tree itself.)
+    An image holds no repository; KIT_REVISION gives the revision there. `tree` has to be the work tree itself, so that
+    a kit in an environment inside another repository does not take that repository's revision.
     """
-    if named := os.environ.get(REVISION):
-        return named
+    if revision := os.environ.get(REVISION):
+        return revision
     if not (tree / ".git").exists():
         return None
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -10,9 +10,10 @@ import msgspec
 from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
 from kit.devices.catalog import DEVICES
+from kit.devices.device import Condition
 from kit.errors import KitError
 from kit.fingerprint.container import container
-from kit.fingerprint.doctor_checks import Condition, conditions
+from kit.fingerprint.doctor_checks import conditions
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Facts
 from kit.profile.reason import reason
@@ -70,7 +71,7 @@ def examine() -> Examination:
             cpus=usable_cpus(),
             container=container(),
             data=[_data(name) for name in DATASETS],
-            conditions=conditions(usable_cpus(), threads_here()),
+            conditions=list(conditions(usable_cpus(), threads_here())),
             backends=list(together.map(_backend, FRAMEWORKS)),
             clocks=[_clock(source) for source in get_args(ClockSource)],
             sensors=probe_all(),

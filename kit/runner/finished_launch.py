@@ -66,16 +66,16 @@ def _add_sampled(  # noqa: PLR0917
     is_asked = worker.has_energy
     if long_block is not None:
         (steps,), (window,) = long_block.steps, _windows(long_block)
-        entries += samples.energy(*window, steps * cell.batch, steps)
+        entries += samples.energy("steady", [window], steps * cell.batch, steps)
     if cell.task == "fit" and launch.gave_number and is_asked:
         steps = sum(launch.blocks.steps)
-        entries += samples.energy_of_parts("fit", _windows(launch.blocks), steps * cell.batch, steps)
+        entries += samples.energy("fit", _windows(launch.blocks), steps * cell.batch, steps)
     # What came before the end of the first step.
     phases = {phase.name: phase for phase in launch.phases}
     if idle is not None and is_asked and "build" in phases and "first_step" in phases:
         first = phases["first_step"]
         window = phases["build"].begin_ns, first.begin_ns + first.duration_ns
-        entries += samples.energy_of_parts("compile", [window], 0, 0)
+        entries += samples.energy("compile", [window], 0, 0)
     entries = [_on_board(_with_idle(entry, samples, idle), boards) for entry in entries]
     if worker.spec.hosts:
         entries = [_without_joules(entry, reason("several_hosts_energy")) for entry in entries]

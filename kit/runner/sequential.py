@@ -52,13 +52,12 @@ def lack_of_device_memory(launches: Iterable[Launch], share: float) -> Reason | 
 def available_memory_b() -> int:
     """Return the bytes that processes can still take: of the machine, or of the control group where that is less."""
     available_b = int(psutil.virtual_memory().available)
-    group = cgroup.locate("memory")
-    limit_b = cgroup.memory_limit_b(group)
+    limit_b = cgroup.memory_limit_b()
     if limit_b is None:
         return available_b
-    for folder in group.folders:
+    for folder in cgroup.folders("memory"):
         with suppress(OSError, ValueError):
-            used_b = int((folder / ("memory.usage_in_bytes" if group.version == 1 else "memory.current")).read_text())
+            used_b = int(cgroup.shown(folder, "memory.current", "memory.usage_in_bytes"))
             return max(0, min(available_b, limit_b - used_b + _reclaimable_b(folder)))
     return min(available_b, limit_b)
 

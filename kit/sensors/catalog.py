@@ -1,7 +1,7 @@
-"""Every sensor of this machine, the ones that cannot be read here included.
+"""Every sensor of this machine, including those that cannot be read here.
 
-edge ├ lead-in ┤├ timed step ┤├ timed step ┤ … edge      a counter: what happened in the block is their difference
-      sampler:   .    .    .    .    .    .               what has no counter, read beside the steps
+edge ├ lead-in ┤├ timed step ┤├ timed step ┤ … edge      counters: the difference of both edges is the block's
+      .    .    .    .    .    .    .    .    .          the sampler reads the other sensors while steps run
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Source = TypeVar("Source", EdgeSource, Sensor)
 
 
 class EdgeCounters:
-    """Every counter source of this folder, open for the process that asks. Never raises.
+    """The counters of this machine, opened for this process. Never raises.
 
     Args:
-        cpus: CPUs that this process may use; machine-wide times are of these alone.
+        cpus: CPUs that this process can use; times of the machine are those of these CPUs.
     """
 
     def __init__(self, cpus: Sequence[int]) -> None:
@@ -33,7 +33,7 @@ class EdgeCounters:
         self.names: tuple[str, ...] = tuple(report.name for report in self.reports if report.status == "measured")
 
     def read(self) -> tuple[int | None, ...]:
-        """Return one value for each of `names`; None where this read failed."""
+        """Return one value for each of `names`; None if its read failed."""
         values: list[int | None] = []
         for source in self._sources:
             if source.read is None:
@@ -46,20 +46,20 @@ class EdgeCounters:
 
 
 def sampled_sensors() -> list[Sensor]:
-    """Open what the sampler reads, unavailable sensors included. Never raises."""
+    """Open the sensors that the sampler reads, including unavailable ones. Never raises."""
     return _opened("open_sampled", Sensor)
 
 
 def probe_all() -> list[SensorReport]:
-    """Return the report of each sensor here: edge counters, then sampled ones. Never raises."""
+    """Return the report of each sensor of this machine, edge counters first. Never raises."""
     edges = EdgeCounters(sorted(os.sched_getaffinity(0)))
     return [*edges.reports, *(sensor.report for sensor in sampled_sensors())]
 
 
 def _opened(opener: str, failed: Callable[[SensorReport, Reason], Source], *arguments: object) -> list[Source]:
-    """Return what the function `opener` of every file in this folder opens, by file name.
+    """Call the function `opener` of every file in this folder that has it, in the order of their names.
 
-    A driver can fail in ways that nobody listed. That costs one source, and `failed` makes what takes its place.
+    If one fails, as drivers do in ways that no list has, `failed` makes the source that takes its place.
     """
     sources: list[Source] = []
     for name in sorted(module.name for module in pkgutil.iter_modules(kit.sensors.__path__)):

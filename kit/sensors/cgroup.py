@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from kit.profile.reason import Reason, reason
+from kit.sensors.protocol import read_text
 
 ROOT = Path("/")
 MOUNT = "sys/fs/cgroup"
@@ -13,58 +13,47 @@ MOUNT = "sys/fs/cgroup"
 NO_MEMORY_LIMIT_B = 1 << 60
 
 
-class Cgroup(NamedTuple):
-    """The folders that govern this process, its own first, then each parent that is visible here; none: not mounted."""
+def folders(controller: str, root: Path = ROOT) -> list[Path]:
+    """Return the folders that limit "cpu" or "memory" of this process, from its own group up; none: not mounted.
 
-    version: int
-    folders: list[Path]
-
-
-def locate(controller: str, root: Path = ROOT) -> Cgroup:
-    """Find this process's group for "cpu" or "memory".
-
-    Inside a container the path that the kernel names may lie above what is mounted: the mount itself is then the group.
+    In a container the kernel can name a path above what is mounted. The mount itself is then the group.
     """
-    try:
-        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
-        mounts = sorted((root / MOUNT).iterdir())
-    except OSError:
-        return Cgroup(2, [])
-    path = next((path for _, names, path in lines if controller in names.split(",")), None)
-    mount = next((folder for folder in mounts if controller in folder.name.split(",")), None)
-    version = 2 if path is None or mount is None else 1
-    if path is None or mount is None:
-        mount = root / MOUNT
-        if not (mount / "cgroup.controllers").exists():
-            return Cgroup(2, [])
-        path = next((path for number, _, path in lines if number == "0"), "/")
-    folder = mount / path.lstrip("/")
-    if ".." in folder.parts or not folder.is_dir():
-        folder = mount
-    return Cgroup(version, [parent for parent in (folder, *folder.parents) if parent.is_relative_to(mount)])
+    mount, paths = root / MOUNT, dict[str, str]()
+    for line in read_text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)  # as "4:cpu,cpuacct:/box"; version 2 names no controller
+        paths |= dict.fromkeys(controllers.split(","), path)
+    version_1 = next((folder for folder in sorted(mount.glob("*")) if controller in folder.name.split(",")), None)
+    if controller in paths and version_1 is not None:
+        mount, path = version_1, paths[controller]
+    elif (mount / "cgroup.controllers").exists():
+        path = paths.get("", "/")
+    else:
+        return []
+    group = mount / path.lstrip("/")
+    if ".." in group.parts or not group.is_dir():
+        group = mount
+    return [folder for folder in (group, *group.parents) if folder.is_relative_to(mount)]
 
 
-def cpu_limit(group: Cgroup) -> float | None:
-    """Return the CPUs that the tightest quota on the way up allows; None: no quota."""
-    return min(filter(None, (_quota(group.version, folder) for folder in group.folders)), default=None)
+def cpu_limit(root: Path = ROOT) -> float | None:
+    """Return the number of CPUs that the tightest quota on the way up allows; None: no quota."""
+    return min(filter(None, map(_quota, folders("cpu", root))), default=None)
 
 
-def memory_limit_b(group: Cgroup) -> int | None:
+def memory_limit_b(root: Path = ROOT) -> int | None:
     """Return the bytes that the tightest limit on the way up allows; None: no limit."""
-    name = "memory.limit_in_bytes" if group.version == 1 else "memory.max"
-    words = [_read(folder / name) for folder in group.folders]
+    words = [shown(folder, "memory.max", "memory.limit_in_bytes") for folder in folders("memory", root)]
     return min((int(word) for word in words if word.isdigit() and int(word) < NO_MEMORY_LIMIT_B), default=None)
 
 
 def throttling_file(root: Path = ROOT) -> Path | Reason:
-    """Return `cpu.stat` of the nearest group with a CPU quota, or else of the process's own; or why none counts."""
-    group = locate("cpu", root)
-    if not group.folders:
+    """Return `cpu.stat` of the nearest group with a CPU quota, or of the process's own group; or why none counts."""
+    groups = folders("cpu", root)
+    if not groups:
         return reason("no_cpu_controller", root=str(root / MOUNT))
-    limited = (folder for folder in group.folders if _quota(group.version, folder) is not None)
-    file = next(limited, group.folders[0]) / "cpu.stat"
-    # The root group of version 2 counts none.
-    return file if "nr_throttled" in _read(file) else reason("no_throttling_count", file=str(file))
+    file = next(filter(_quota, groups), groups[0]) / "cpu.stat"
+    # The root group of version 2 counts no throttling.
+    return file if "nr_throttled" in read_text(file) else reason("no_throttling_count", file=str(file))
 
 
 def throttling(cpu_stat: bytes) -> tuple[int, int]:
@@ -78,18 +67,13 @@ def throttling(cpu_stat: bytes) -> tuple[int, int]:
     return int(words[words.index(name) + 1]) * unit_ns, int(words[words.index(b"nr_throttled") + 1])
 
 
-def _quota(version: int, folder: Path) -> float | None:
-    if version == 1:
-        quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
-    else:
-        quota, _, period = _read(folder / "cpu.max").partition(" ")
-    # No quota is "max" in version 2, -1 in version 1.
+def shown(folder: Path, version_2: str, version_1: str) -> str:
+    """Return what a group's file holds, which each version gives another name; nothing if it cannot be read."""
+    return read_text(folder / version_2) or read_text(folder / version_1)
+
+
+def _quota(folder: Path) -> float | None:
+    """Return how many CPUs a group can use; None: no quota, which is "max" in version 2 and -1 in version 1."""
+    version_1 = (read_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+    quota, _, period = (read_text(folder / "cpu.max") or " ".join(version_1)).partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
-
-
-def _read(file: Path) -> str:
-    """Return what the file holds; nothing where it cannot be read."""
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""

@@ -1,7 +1,7 @@
-"""What Linux itself counts and shows: counters of this process and of the machine, and gauges that are files.
+"""Linux's own counters of this process and of the machine, and gauges that are files.
 
-open_edges     a table of counters: a worker reads them at both edges of each block
-GAUGES         a table of files with one number: the sampler reads them while steps run
+open_edges     a table of counters, which a worker reads at both edges of each block
+GAUGES         a table of files with one number, which the sampler reads while steps run
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUANTITIES = {"J": "energy", "W": "power", "MHz": "frequency", "C": "temperature
 class Gauge(NamedTuple):
     """A sensor that is a file which begins with a number, or the mean over several such files.
 
-    Gauges of one name are alternatives: the first that can be read is used.
+    Several gauges of one name are alternatives: the first that can be read is used.
     """
 
     name: str
@@ -49,10 +49,10 @@ class Gauge(NamedTuple):
     source: str = "{files}"
     update_period_ns: int | None = None
     mean_over_ns: int | None = None  # the file shows a mean over this time
-    why_none: Reason | None = None  # what says it better than that the files have no number
+    why_none: Reason | None = None  # a better reason than that the files have no number
 
     def read(self, root: Path = ROOT) -> float | None:
-        """Return the mean over the files that have a number; the file of an offline CPU has none. None if none has."""
+        """Return the mean over the files that have a number, as an offline CPU's has not; None if no file has one."""
         numbers = []
         for file in root.glob(self.files):
             try:
@@ -172,9 +172,9 @@ def _report(name: str, quantity: str, scope: str, source: str, period_ns: int | 
 
 
 def times_parser(cpus: Sequence[int]) -> Callable[[bytes], tuple[int, int]]:
-    """Return what finds busy and stolen time of `cpus`, in ns, in /proc/stat; it raises ValueError where it cannot.
+    """Return a parser of /proc/stat that gives busy and stolen time of `cpus` in ns, or raises ValueError.
 
-    proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice hold guests'.
+    proc_stat(5): cpu user nice system idle iowait irq softirq steal guest guest_nice; user and nice include guests'.
     """
     names = [b"\ncpu%d " % cpu for cpu in cpus]
 
@@ -198,7 +198,7 @@ def pressure_ns(content: bytes) -> list[int]:
 
 def _swapped_b(vmstat: bytes) -> tuple[int, int]:
     begin = vmstat.index(b"\npswpin ")
-    _, pages_in, _, pages_out = vmstat[begin : begin + 80].split(None, 4)[:4]
+    _, pages_in, _, pages_out = vmstat[begin:].split(None, 4)[:4]
     return int(pages_in) * PAGE_B, int(pages_out) * PAGE_B
 
 
@@ -218,7 +218,7 @@ def _usage() -> tuple[int, ...]:
 def _children_ns(pids: bytes) -> tuple[int]:
     """Return the CPU time of children that have ended, and of living ones with that of their own ended children.
 
-    The workers of a data loader are such children: what they use is the cell's own work.
+    The processes of a data loader are such children, and do a part of the cell's work.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     ticks = 0
@@ -226,16 +226,16 @@ def _children_ns(pids: bytes) -> tuple[int]:
         try:
             # proc(5): fields 14 to 17 are utime, stime, cutime and cstime; the name before them may hold anything.
             fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the child has ended meanwhile
             continue
         ticks += sum(map(int, fields[11:15]))
     return (round((ended.ru_utime + ended.ru_stime) * 1e9) + ticks * TICK_NS,)
 
 
 def peak_memory_b() -> int | None:
-    """Return the high-water mark of this process's resident set (VmHWM); None where the kernel does not say.
+    """Return the high-water mark of this process's resident set (VmHWM); None if the kernel does not show it.
 
-    Not `ru_maxrss`: that keeps the parent's mark across exec.
+    `ru_maxrss` would keep the parent's mark across exec.
     """
     try:
         return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split(None, 1)[0]) * 1024
@@ -244,7 +244,7 @@ def peak_memory_b() -> int | None:
 
 
 def process_age_ns() -> int | None:
-    """Return the time since this process was created, to a kernel tick of 10 ms; None where it is not shown."""
+    """Return the time since this process was created, to a kernel tick of 10 ms; None if it is not shown."""
     try:
         # proc(5): the 22nd field of stat is the start, in ticks since boot.
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])

@@ -1,9 +1,9 @@
-"""NVIDIA GPUs by the driver's own libraries: what NVML reads of them, and which of them CUDA shows to a process.
+"""NVIDIA GPUs by the driver's own libraries: what NVML reads, and which GPUs CUDA shows to a process.
 
     QUANTITIES    what NVML reads now: energy, power, utilization, memory, clock, temperature, what slows a GPU
     ACTIVITIES    what its processors did, by GPU performance monitoring (GPM) of Hopper and later
 
-Utilization says that some kernel ran; activities say what it did: multiplied in tensor cores, in float32, moved memory.
+Utilization shows that some kernel ran. Activities show what it did: products in tensor cores or float32, memory moves.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.protocol import Sensor, now_ns
 
-# Names of the sensors that give a GPU's joules, best first. Its counter includes the whole GPU. GPUs before Volta and
-# virtual GPUs have none: their power is integrated.
+# Names of the sensors that give a GPU's joules, best first. The energy counter includes the whole GPU. GPUs before
+# Volta and virtual GPUs have no counter: their power is integrated.
 JOULE_SENSORS = (re.compile(r"nvml\.\d+\.energy"), re.compile(r"nvml\.\d+\.power"))
 
 # NVML reference, nvmlUtilization_t: "percent of time over the past sample period" of 1/6 to 1 s.
@@ -42,16 +42,16 @@ BUSY_PERIOD_NS, BUSY_MEAN_NS = 166_666_667, 1_000_000_000
 POWER_PERIOD_NS = 100_000_000
 # NVML reference, nvmlDeviceGetPowerUsage: GA100 and older answer the present power, later GPUs a mean over a second.
 POWER_MEAN_NS = 1_000_000_000
-# NVML says of no GPU how long its joules lag. The slowest that its reference names is a mean over 1 s, and what it is a
-# mean of is up to 0.1 s old here; an H100's counter lags by -0.03 to +0.05 s (docs/trust/tested-on.md).
+# NVML does not say how far a GPU's joules lag. The slowest value in its reference is a mean over 1 s, of power that is
+# up to 0.1 s old here. An H100's counter lags by -0.03 to +0.05 s (docs/trust/tested-on.md).
 LAG_MAX_NS = 1_500_000_000
 # Planted lags of 0 to 0.5 s came back to 0.04 s (docs/how-to/selftest.md).
 LAG_ERROR_NS = 50_000_000
-# The energy counter is polled this often: finer than the 20 to 100 ms of known GPUs, and seldom enough to leave the CPU
-# to others.
+# The pause between two polls of the energy counter: it is shorter than the 20 to 100 ms of known GPUs, and leaves the
+# CPU to others.
 POLL_S = 0.001
 POLL_LIMIT_S = 0.6
-# Five changes are four periods: their median bears one late wake-up.
+# Five changes are four periods: one late wake-up does not change their median.
 POLLED_CHANGES = 5
 # NVML reference, GPM functions: samples are refreshed every 100 ms, so an interval has to be longer than that.
 ACTIVITY_PERIOD_NS = 500_000_000
@@ -67,28 +67,28 @@ SLOWING = {
     0x200: "board_limit",
     0x400: "reliability_limit",
 }
-# These do not slow a GPU below the requested clock: 0x001 idle (nothing runs, so no work waits), 0x002 applications
-# clocks and 0x100 display clocks (a setting, the same in every launch; the state has it as its clock limit).
+# These do not slow a GPU below the requested clock: 0x001 idle (no work waits), 0x002 applications clocks and 0x100
+# display clocks (a setting, which is the same in every launch and is the clock limit in the state).
 REQUESTED = 0x001 | 0x002 | 0x100
-# Unit of a sensor whose value is a mask of these bits.
+# The unit of a sensor whose value is a mask of these bits.
 MASK = "clocks event mask"
 
 
 def slowing(mask: int) -> list[str]:
-    """Return the reasons in a mask; a bit that the reference did not name when this was written is given by number."""
+    """Return the reasons in a mask; a bit that the reference does not name is given by number."""
     bits = [1 << position for position in range(mask.bit_length()) if mask >> position & 1]
     return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & REQUESTED]
 
 
 class Gpu(NamedTuple):
-    """One GPU, and the initialized `pynvml`, which stays so until the process ends."""
+    """One GPU, and `pynvml`, which stays initialized until the process ends."""
 
     nvml: ModuleType
     nvml_index: int
     handle: Any
 
     def ask(self, call: str, *arguments: object) -> Any:  # noqa: ANN401 - pynvml has no types
-        """Return what a call of NVML answers about this GPU; None where it has no answer."""
+        """Return NVML's answer about this GPU; None if it has none."""
         try:
             return getattr(self.nvml, call)(self.handle, *arguments)
         except self.nvml.NVMLError:
@@ -106,7 +106,7 @@ class Gpu(NamedTuple):
 
 
 def open_gpus() -> list[Gpu] | Reason:
-    """Load NVML and list the GPUs, at least one, or return which obstacle there is.
+    """Load NVML and return at least one GPU, or the obstacle.
 
     A GPU that has fallen off its bus is left out, and the others keep their indices.
     """
@@ -136,7 +136,7 @@ def open_gpus() -> list[Gpu] | Reason:
 
 
 class Quantity(NamedTuple):
-    """What NVML reads of a GPU. Quantities of one name are alternatives: the first that the GPU answers is used."""
+    """What NVML reads from a GPU. Quantities of one name are alternatives: the first with an answer is used."""
 
     name: str
     unit: str  # joules and nanoseconds are counters
@@ -206,7 +206,7 @@ ACTIVITIES = {
 
 
 def open_sampled() -> list[Sensor]:
-    """Open the sensors of each GPU, those that it does not answer marked so; or one that says why there is no GPU."""
+    """Open the sensors of each GPU, including those without an answer; or one that says why there is no GPU."""
     gpus = open_gpus()
     if isinstance(gpus, Reason):
         report = SensorReport(
@@ -236,7 +236,7 @@ def _report(gpu: Gpu, name: str, quantity: str, unit: str, source: str) -> Senso
 
 
 def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sensor]:
-    """Open the quantities. What a GPU does not answer now is unavailable for the whole run."""
+    """Open the quantities. One without an answer now is unavailable for the whole run."""
     nvml, uuid, sensors = gpu.nvml, gpu.uuid_sha256(), dict[str, Sensor]()
     for name, unit, source, read, period_ns, mean_ns in QUANTITIES:
         if name in sensors and sensors[name].is_available:
@@ -252,52 +252,53 @@ def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sens
         try:
             read(nvml, gpu.handle)
         except nvml.NVMLError as error:
-            if error.value != nvml.NVML_ERROR_NOT_SUPPORTED:
-                value = reason("nvml_failed", error=str(error))
-            else:
-                value = reason("nvml_no_energy_counter" if unit == "J" else "nvml_not_supported")
+            value = _why(gpu, error, "nvml_no_energy_counter" if unit == "J" else "nvml_not_supported")
         sensors[name] = Sensor(report, value)
     return list(sensors.values())
 
 
+def _why(gpu: Gpu, error: Any, not_supported: str) -> Reason:  # noqa: ANN401
+    """Return the reason for an NVMLError: `not_supported` is its code if the GPU does not support the call."""
+    if error.value == gpu.nvml.NVML_ERROR_NOT_SUPPORTED:
+        return reason(not_supported)
+    return reason("nvml_failed", error=str(error))
+
+
 def _activities(gpu: Gpu) -> list[Sensor]:
-    """Open the activities, or say why the GPU has none."""
-    nvml, interval, why = gpu.nvml, _Interval(gpu), None
+    """Open the activities, each with the reason if the GPU has none."""
+    nvml, sensors = gpu.nvml, []
+    activity_pct: Callable[[int], float | None] | Reason = reason("nvml_no_gpm")
     try:
-        if not nvml.nvmlGpmQueryDeviceSupport(gpu.handle).isSupportedDevice:
-            why = reason("nvml_no_gpm")
-        else:
-            interval.open()
+        if nvml.nvmlGpmQueryDeviceSupport(gpu.handle).isSupportedDevice:
+            activity_pct = _Interval(gpu).activity_pct
     except nvml.NVMLError as error:
-        is_unsupported = error.value == nvml.NVML_ERROR_NOT_SUPPORTED
-        why = reason("nvml_no_gpm") if is_unsupported else reason("nvml_failed", error=str(error))
-    sensors = []
+        activity_pct = _why(gpu, error, "nvml_no_gpm")
     for name, metric in ACTIVITIES.items():
         report = replace(
             _report(gpu, name, "activity", "%", f"nvmlGpmMetricsGet: {metric}, since the reading before"),
             update_period_ns=ACTIVITY_PERIOD_NS,
             mean_over_ns=ACTIVITY_PERIOD_NS,
         )
-        sensors.append(Sensor(report, why or partial(interval.activity_pct, getattr(nvml, metric))))
+        value: Callable[[], float | None] | Reason = (
+            activity_pct if isinstance(activity_pct, Reason) else partial(activity_pct, getattr(nvml, metric))
+        )
+        sensors.append(Sensor(report, value))
     return sensors
 
 
 class _Interval:
-    """The latest two GPM samples of a GPU: its activities are their differences."""
+    """The latest two GPM samples of a GPU, whose differences are its activities."""
 
     def __init__(self, gpu: Gpu) -> None:
+        """Take a first sample, which a GPU in slices refuses with an NVMLError."""
         self._nvml: Any = gpu.nvml
-        self._handle, self._samples = gpu.handle, list[Any]()
+        self._handle, self._samples = gpu.handle, [gpu.nvml.nvmlGpmSampleAlloc() for _ in range(2)]
+        self._nvml.nvmlGpmSampleGet(self._handle, self._samples[1])
         self._sampled_ns: int | None = None
         self._activities_pct: dict[int, float] = {}
 
-    def open(self) -> None:
-        """Make both samples, and take one: a GPU in slices refuses it with an NVMLError."""
-        self._samples = [self._nvml.nvmlGpmSampleAlloc() for _ in range(2)]
-        self._nvml.nvmlGpmSampleGet(self._handle, self._samples[1])
-
     def activity_pct(self, metric: int) -> float | None:
-        """Return an activity between the latest two samples; None before there are two. Old samples are renewed."""
+        """Return an activity between the latest two samples, which are renewed if old; None before there are two."""
         nvml = self._nvml
         if self._sampled_ns is not None and now_ns() - self._sampled_ns < ACTIVITY_PERIOD_NS // 2:
             return self._activities_pct.get(metric)
@@ -318,9 +319,9 @@ class _Interval:
 
 
 def update_period_ns(value: Callable[[], float | None], limit_s: float = POLL_LIMIT_S) -> int | None:
-    """Return the median time between changes of a counter; None where fewer than two came within `limit_s`.
+    """Return the median time between changes of a counter; None if fewer than two came within `limit_s`.
 
-    Vendors rarely say how often a counter gets a fresh value, and GPUs differ. Failed reads (None) are passed over.
+    Vendors rarely document how often a counter is updated, and GPUs differ. Failed reads (None) are ignored.
     """
     end_ns = now_ns() + int(limit_s * 1e9)
     last, changes_ns = value(), list[int]()
@@ -347,13 +348,13 @@ class _SelfTest(msgspec.Struct):
 
 
 def measured_lags_ns() -> dict[tuple[str | None, str], int]:
-    """Return the largest lag that `kit selftest --device gpu` measured, with the error of its measurement.
+    """Return the largest lag that `kit selftest --device gpu` measured, plus the error of that measurement.
 
     The keys are the SHA-256 of a GPU's UUID and the name of its sensor, such as "energy". Without KIT_GPU_FILE there
     are none.
 
     Raises:
-        KitError: KIT_GPU_FILE names what is no such file.
+        KitError: KIT_GPU_FILE does not name a file of such a self-test.
     """
     path, lags_ns = os.environ.get(GPU_FILE), dict[tuple[str | None, str], int]()
     if not path:
@@ -365,7 +366,7 @@ def measured_lags_ns() -> dict[tuple[str | None, str], int]:
         raise KitError(f"{GPU_FILE}={path}: {why}; give the file of such a self-test, or unset {GPU_FILE}") from None
     uuids = {gpu.device_id: gpu.uuid_sha256 for gpu in record.identity.accelerators()}
     for response in record.responses:
-        # A reading that is early is as wrong as one that is late.
+        # An early reading is as wrong as a late one.
         known_ns = [abs(lag_ns) for lag_ns in (response.lag_low_ns, response.lag_high_ns) if lag_ns is not None]
         uuid = uuids.get(response.device_id)
         if known_ns and uuid:
@@ -374,7 +375,7 @@ def measured_lags_ns() -> dict[tuple[str | None, str], int]:
     return lags_ns
 
 
-# CUDA, asked which GPUs this process sees: a framework's device i is CUDA's device i, and NVML's by its bus id.
+# CUDA knows which GPUs this process sees. A framework's device i is CUDA's device i, and the bus id leads to NVML's.
 CUDA_LIBRARY = "libcuda.so.1"
 # CUDA driver API: "Domain:Bus:Device.Function" with its final zero takes at least 13 characters.
 BUS_ID_B = 32
@@ -382,7 +383,7 @@ BUS_ID_B = 32
 
 @functools.cache
 def _cuda() -> ctypes.CDLL | None:
-    """Return the initialized CUDA driver; None without one."""
+    """Return the initialized CUDA driver; None if there is none."""
     try:
         driver = ctypes.CDLL(CUDA_LIBRARY)
     except OSError:
@@ -391,7 +392,7 @@ def _cuda() -> ctypes.CDLL | None:
 
 
 def pci_bus_ids(count: int) -> list[str]:
-    """Return the PCI bus ids, as 0000:65:00.0, of the first GPUs that this process sees; none without a driver."""
+    """Return the PCI bus ids, such as 0000:65:00.0, of the first GPUs that this process sees; none without a driver."""
     driver, ids = _cuda(), list[str]()
     if driver is None:
         return ids
@@ -404,7 +405,7 @@ def pci_bus_ids(count: int) -> list[str]:
 
 
 def memory_b(ordinal: int) -> int | None:
-    """Return the bytes of the GPU of that ordinal; None without a driver."""
+    """Return the bytes of memory of CUDA's device `ordinal`; None without a driver."""
     driver, device, size = _cuda(), ctypes.c_int(), ctypes.c_size_t()
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), ordinal):
         return None
@@ -412,6 +413,6 @@ def memory_b(ordinal: int) -> int | None:
 
 
 def _bus_id(text: str) -> str:
-    """Return a bus id as CUDA and NVML both have it: NVML writes eight digits of domain."""
+    """Return a bus id as CUDA writes it: NVML writes eight digits of the domain."""
     domain, _, rest = text.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"

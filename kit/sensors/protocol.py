@@ -1,7 +1,7 @@
-"""What a file of this folder gives: `kit.sensors.catalog` opens every file that has one of these functions.
+"""What a file of this folder offers: `kit.sensors.catalog` calls these functions of every file that has them.
 
-    open_edges(cpus) -> list[EdgeSource]    counters, read by the measured process itself at the edges of its blocks
-    open_sampled()   -> list[Sensor]        what has no counter at the process, read by the sampler beside the steps
+    open_edges(cpus) -> list[EdgeSource]    counters that the measured process itself reads at the edges of its blocks
+    open_sampled()   -> list[Sensor]        quantities that the sampler reads while steps run
 
 A source that cannot be read here is reported as unavailable, with the reason; it is never left out.
 """
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 
-# What reading and parsing a small file of /proc or /sys can raise.
+# These are the errors of reading and parsing a small file of /proc or /sys.
 FAILURES = (OSError, ValueError, IndexError)
 
 
@@ -31,7 +31,7 @@ class Reading(NamedTuple):
 
 
 class EdgeSource:
-    """Counters that one `read` gives, in the order of their reports. A reason instead of `read`: unavailable."""
+    """Counters that one `read` returns, in the order of their reports; a reason instead of `read`: unavailable."""
 
     def __init__(self, reports: Sequence[SensorReport], read: Callable[[], Sequence[int | None]] | Reason) -> None:
         self.reports = [_with_status(report, read) for report in reports]
@@ -39,7 +39,7 @@ class EdgeSource:
 
 
 class Sensor:
-    """One sampled quantity, and what reads it. A reason instead of `value`: unavailable."""
+    """One sampled quantity and the function that reads it; a reason instead of `value`: unavailable."""
 
     def __init__(self, report: SensorReport, value: Callable[[], float | None] | Reason) -> None:
         self.report = replace(_with_status(report, value), sampled=True)
@@ -56,7 +56,7 @@ class Sensor:
         before_ns = now_ns()
         try:
             value = self._value()
-        except Exception:  # drivers fail in ways that nobody listed
+        except Exception:  # drivers fail in ways that no list has
             value = None
         return Reading((before_ns + now_ns()) // 2, value)
 
@@ -64,10 +64,10 @@ class Sensor:
 def counters_in(
     file: Path | Reason, parse: Callable[[bytes], Sequence[int]], reports: Sequence[SensorReport], size_b: int = 4096
 ) -> EdgeSource:
-    """Return counters that `parse` finds in a file of at most `size_b` bytes; unavailable where that fails now.
+    """Return the counters that `parse` finds in a file of at most `size_b` bytes; unavailable if that fails now.
 
-    The file is held open until the process ends: a read then takes 1 to 6 µs, and has fresh content. A reason instead
-    of a file is why there is none.
+    The file stays open until the process ends: each read takes 1 to 6 µs and has fresh content. If there is no file,
+    `file` is the reason.
     """
     if isinstance(file, Reason):
         return EdgeSource(reports, file)
@@ -85,14 +85,27 @@ def counters_in(
 
 
 def file_obstacle(file: Path, error: Exception) -> Reason:
-    """Return why a file cannot be read, or that it holds something else than it should."""
+    """Return why a file cannot be read, or that its content is not as expected."""
     if isinstance(error, OSError):
         return reason("file_not_readable", file=str(file), error=error.strerror or str(error))
     return reason("file_not_as_expected", file=str(file))
 
 
+def read_text(file: Path) -> str:
+    """Return a small file's text without white space around it; nothing if the file cannot be read."""
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def fields(text: str) -> dict[str, str]:
+    """Return the values of the lines "name: value" of a text by their names."""
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+
+
 def now_ns() -> int:
-    """Return nanoseconds on CLOCK_MONOTONIC_RAW, the time base of every launch. (Without the timer of `kit.clock`.)"""
+    """Return nanoseconds on CLOCK_MONOTONIC_RAW, the time base of every launch, without `kit.clock` and its NumPy."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 

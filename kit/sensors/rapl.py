@@ -4,7 +4,7 @@
     /sys/class/powercap/intel-rapl:0:1     dram      ── memory, beside the package (server parts)
     /sys/class/powercap/intel-rapl:1     psys        ── the whole platform, packages included: never add it to them
 
-AMD processors (family 17h and later) appear under the same names. Core and uncore are parts of the package: left out.
+AMD processors (family 17h and later) have the same names. Core and uncore are left out: they are parts of the package.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from msgspec.structs import replace
 from kit.environment import POWERCAP_ROOT
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, Sensor, file_obstacle, now_ns
+from kit.sensors.protocol import FAILURES, Sensor, fields, file_obstacle, now_ns, read_text
 
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000
-# No package, memory or platform draws as much: a counter that fell further than that explains did not wrap.
+# No package, memory or platform draws so much: if a counter fell and a wrap would mean more, it was reset.
 POWER_MAX_W = 10_000
 CPUINFO = Path("/proc/cpuinfo")
-# These registers hold what a model in the processor says, from counts of what it did. Sandy and Ivy Bridge, their
-# servers, too; Haswell and later measure at their regulators (Hackenberg et al., IPDPSW 2015).
-INTEL_FAMILY, INTEL_MODELS = 6, (0x2A, 0x2D, 0x3A, 0x3E)
+# On Sandy and Ivy Bridge, servers included, the registers hold the output of a model, which counts events. Haswell and
+# later processors measure at their regulators (Hackenberg et al., IPDPSW 2015).
+INTEL_MODELLED = [("GenuineIntel", "6", str(model)) for model in (0x2A, 0x2D, 0x3A, 0x3E)]
 HACKENBERG = "Hackenberg et al., IPDPSW 2015"
-# Zen's leave out what data cost (Schöne et al., CLUSTER 2021, arXiv 2108.00808); Hygon's processors are Zen.
+# Zen's registers leave out what data costs (Schöne et al., CLUSTER 2021, arXiv 2108.00808); Hygon's processors are Zen.
 ZEN_VENDORS = ("AuthenticAMD", "HygonGenuine")
 SCHOENE = "Schöne et al., arXiv 2108.00808"
 SCOPES = {
@@ -40,25 +40,21 @@ SCOPES = {
 
 
 def open_sampled(cpuinfo: Path = CPUINFO) -> list[Sensor]:
-    """Open one energy sensor for each package, DRAM and psys zone, or one that says which obstacle there is.
+    """Open an energy sensor for each package, DRAM and psys zone, or one that names the obstacle.
 
-    KIT_POWERCAP_ROOT is the powercap tree where it is elsewhere than the kernel has it.
+    KIT_POWERCAP_ROOT names the powercap tree if it is not where the kernel has it.
     """
-    root, modelled = Path(os.environ.get(POWERCAP_ROOT, "/sys/class/powercap")), why_modelled(cpuinfo)
+    root, modelled = Path(os.environ.get(POWERCAP_ROOT, "/sys/class/powercap")), _why_modelled(cpuinfo)
     sensors = [sensor for zone in sorted(root.glob("intel-rapl:*")) if (sensor := _open(zone, modelled)) is not None]
     why = reason("no_rapl_zone" if root.is_dir() else "no_powercap", root=str(root))
     return sensors or [Sensor(_report("energy", "CPU packages; all processes", root), why)]
 
 
-def why_modelled(cpuinfo: Path) -> Reason | None:
+def _why_modelled(cpuinfo: Path) -> Reason | None:
     """Return who found that this processor's registers hold a model's energy; None: they count as measured."""
-    try:
-        first = cpuinfo.read_text().partition("\n\n")[0]
-    except OSError:
-        return None
-    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())}
-    vendor, family, model = (fields.get(name, "") for name in ("vendor_id", "cpu family", "model"))
-    is_old_intel = (vendor, family) == ("GenuineIntel", str(INTEL_FAMILY)) and model in map(str, INTEL_MODELS)
+    shown = fields(read_text(cpuinfo).partition("\n\n")[0])
+    vendor, family, model = (shown.get(name, "") for name in ("vendor_id", "cpu family", "model"))
+    is_old_intel = (vendor, family, model) in INTEL_MODELLED
     if not is_old_intel and vendor not in ZEN_VENDORS:
         return None
     processor = f"{vendor} family {family} model {model}"
@@ -82,7 +78,7 @@ def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
     except FAILURES as error:
         return Sensor(_report(name, scope, file), file_obstacle(Path(getattr(error, "filename", None) or file), error))
     report = _report(name, scope, file)
-    # The psys register is of the board, around the processor.
+    # The psys register belongs to the board around the processor.
     is_modelled = modelled is not None and kind != "psys"
     return Sensor(replace(report, status="modelled", reason=modelled) if is_modelled else report, joules)
 
@@ -90,11 +86,11 @@ def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
 def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
     """Return a function that gives joules since now, from a counter in microjoules that wraps at `range_uj`.
 
-    One that is reset (a driver loaded anew, a machine that slept) lets them fall to 0: what it had held is lost.
+    If the counter is reset (its driver is loaded again, the machine sleeps), the joules start again at 0.
 
     Raises:
-        OSError: from this and from every read: the file cannot be read.
-        ValueError: it does not hold a number.
+        OSError: the file cannot be read, now or at a later read.
+        ValueError: the file does not hold a number.
     """
     last_uj, last_ns, total_uj = int(file.read_text()), now_ns(), 0
 
@@ -102,7 +98,7 @@ def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
         nonlocal last_uj, last_ns, total_uj
         raw_uj, at_ns = int(file.read_text()), now_ns()
         rise_uj = (raw_uj - last_uj) % range_uj
-        # After a long pause a wrap explains any fall.
+        # After a long pause a wrap can explain any fall.
         is_wrap = rise_uj <= POWER_MAX_W * (at_ns - last_ns + UPDATE_PERIOD_NS) / 1e3
         total_uj = total_uj + rise_uj if raw_uj >= last_uj or is_wrap else 0
         last_uj, last_ns = raw_uj, at_ns

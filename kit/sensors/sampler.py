@@ -1,16 +1,16 @@
-"""The sampler: reads what has no counter at the process ten times a second, from a process of its own.
+"""The sampler, a process that reads the sampled sensors ten times a second.
 
     deadline k = start + k * period      absolute, so that a late tick delays no other
     ├── tick 0 ──┤── tick 1 ──┤── (late) ──┤── tick 3 ──┤  ...  until standard input closes
 
-Python that ran in the measured process would take the interpreter lock from its steps; this one takes only a CPU, now
-and then. It writes line by line, so that a killed sampler loses one tick:
+In the measured process it would take the interpreter lock from the steps; as a process of its own it takes only some
+CPU time. It writes line by line, so that a killed sampler loses at most one tick:
 
-    [report, ...]                          what is sampled, in this order
+    [report, ...]                          the sensors, in the order of the values below
     [[at_ns, value], null, ...]            one tick; null: not read at this tick; value null: the read failed
 
-`python -m kit.sensors.sampler > FILE`. The runner starts and stops it by `Sampling`: one that dies costs a round its
-sampled numbers, with the reason, and nothing else.
+The command is `python -m kit.sensors.sampler > FILE`; the runner starts and stops it by `Sampling`. If a sampler dies,
+its round loses the sampled numbers, with the reason, and nothing else.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Reading, Sensor, now_ns
 from kit.sensors.samples import Samples, Series
 
-# Counters update every 10 to 100 ms: reading faster costs more than it shows.
+# Counters are updated every 10 to 100 ms: faster reading would cost more than it shows.
 PERIOD_NS = 100_000_000
-# Reading a clock frequency asks every CPU in turn, sleeping ones included: once a second. Activity is a mean between
-# readings that NVML wants further apart than 100 ms.
-TICKS = {"frequency": 10, "activity": 5}
-# It ends within one read; what takes longer hangs in a driver.
+# How many ticks lie between reads of a quantity, where it is more than one. Reading the frequency asks each CPU in turn
+# and wakes those that sleep. An activity is a mean between readings, which NVML wants further apart than 100 ms.
+TICKS_APART = {"frequency": 10, "activity": 5}
+# A sampler stops within one read; if it takes longer, it hangs in a driver.
 STOP_TIMEOUT_S = 3.0
-# It measures how often the GPUs' counters are fresh.
+# Before its first tick a sampler measures how often the GPUs' counters are updated.
 START_TIMEOUT_S = 10.0
 
 
@@ -60,13 +60,13 @@ class Sampling:
         return cls(sampled) if sampled else None
 
     def wait_for_first(self) -> None:
-        """Wait until it reads; what takes longer hangs in a driver, or has ended."""
+        """Wait until the sampler reads, unless it has ended or hangs in a driver."""
         end_s = time.monotonic() + START_TIMEOUT_S
         while os.fstat(self._out.fileno()).st_size == 0 and self._process.poll() is None and time.monotonic() < end_s:
             time.sleep(PERIOD_NS / 1e10)
 
     def stop(self) -> Samples:
-        """End the sampler and return what it saw."""
+        """End the sampler and return what it read."""
         try:
             self._process.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input
         except subprocess.TimeoutExpired:
@@ -83,7 +83,7 @@ class Sampling:
 
 
 def read_series(written: bytes) -> list[Series]:
-    """Return what a sampler wrote, whole or cut off; empty where it wrote nothing that can be read."""
+    """Return the series that a sampler wrote, up to where it was cut off; nothing if no line can be read."""
     series: list[Series] = []
     try:
         head, *lines = written.splitlines()
@@ -99,8 +99,8 @@ def read_series(written: bytes) -> list[Series]:
     return series
 
 
-def cost_sensor() -> Sensor:
-    """Return the sensor of what the sampler itself takes of all usable CPUs, since its last reading."""
+def _cost_sensor() -> Sensor:
+    """Return the sensor of the sampler's own CPU time since its last reading, in percent of the usable CPUs."""
     report = SensorReport(
         name="sampler.cpu",
         quantity="utilization",
@@ -125,21 +125,21 @@ def main() -> None:
     Raises:
         OSError: the output cannot be written.
     """
-    # They go to a terminal's whole group: the runner decides what they mean.
+    # A terminal signals the whole process group; the runner decides what a signal means.
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.SIG_IGN)
-    sensors = [*(sensor for sensor in sampled_sensors() if sensor.is_available), cost_sensor()]
-    ticks_apart = [TICKS.get(sensor.report.quantity, 1) for sensor in sensors]
+    sensors = [*(sensor for sensor in sampled_sensors() if sensor.is_available), _cost_sensor()]
     out, encode = sys.stdout.fileno(), msgspec.json.Encoder().encode
     os.write(out, encode([sensor.report for sensor in sensors]) + b"\n")
-    due = [0] * len(sensors)
+    due_ticks = [0] * len(sensors)
     start_ns, tick = now_ns(), 0
     while not select.select([sys.stdin], [], [], max(0, start_ns + tick * PERIOD_NS - now_ns()) / 1e9)[0]:
-        line: list[Reading | None] = [None] * len(sensors)
+        readings: list[Reading | None] = [None] * len(sensors)
         for index, sensor in enumerate(sensors):
-            if tick >= due[index]:
-                line[index], due[index] = sensor.read(), tick + ticks_apart[index]
-        os.write(out, encode(line) + b"\n")
+            if tick >= due_ticks[index]:
+                readings[index] = sensor.read()
+                due_ticks[index] = tick + TICKS_APART.get(sensor.report.quantity, 1)
+        os.write(out, encode(readings) + b"\n")
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
 
 

@@ -1,4 +1,4 @@
-"""TPUs: whether one is here; duty cycle and memory of each chip by libtpu's monitoring, which has no power reading.
+"""TPUs of this machine, and the duty cycle and memory of each chip by libtpu's monitoring, which has no power reading.
 
 libtpu's "LibTPU SDK monitoring library": `get_metric(name).data()` is a list with a text for each chip, which is empty
 while no process uses them.
@@ -38,7 +38,7 @@ def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
 
 
 def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
-    """Return what libtpu shows of each chip, and an energy sensor that is never available, with the reason here."""
+    """Open the sensors of each chip, and an energy sensor that is never available, with the reason."""
     chips = devices(dev, pci)
     energy = SensorReport(
         name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"

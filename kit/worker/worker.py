@@ -275,7 +275,7 @@ class _Worker:
         if request.slowdown_pct:
             running.delay = running.delay or InjectedDelay(running.program, request.slowdown_pct)
             stepping, injected_before_ns = running.delay, running.delay.injected_ns
-        stamps = clock.stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
         before = counters.read()

@@ -60,7 +60,7 @@ def bare_loop_ns(program, batches, steps):
 
 def kit_loop_ns(program, batches, steps):
     """Return the mean of what the kit's own step loop stamps."""
-    stamps = clock.stamps(steps + 1, "monotonic_raw")
+    stamps = clock.Stamps(steps + 1, "monotonic_raw")
     run_segments(program, batches, [Segment(steps)], stamps)
     step_ns = stamps.intervals_ns()
     return float(step_ns.mean())

@@ -40,7 +40,7 @@ def read_us(read, reads):
 
 def stamp_ns():
     """Return the nanoseconds of one stamp: a loop of stamps, less the same loop of nothing."""
-    stamp = clock.stamps(STAMPS, "monotonic_raw").stamp
+    stamp = clock.Stamps(STAMPS, "monotonic_raw").stamp
     begin_ns = time.perf_counter_ns()
     for _ in range(STAMPS):
         pass

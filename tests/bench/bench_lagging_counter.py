@@ -89,7 +89,9 @@ def drawn(rng: np.random.Generator, kind: str, lag_s: float, lag_max_ns: int) ->
     phase_s = rng.uniform(0, UPDATE_S)
     updated_s = np.floor((reads_s - phase_s) / UPDATE_S) * UPDATE_S + phase_s
     series = Series(sensor, (reads_s * S).astype(int).tolist(), np.interp(updated_s, at_s, joules).tolist())
-    (energy,) = Samples([series]).energy(int(begin_s * S), int((begin_s + block_s) * S), samples=1, steps=1)
+    (energy,) = Samples([series]).energy(
+        "steady", [(int(begin_s * S), int((begin_s + block_s) * S))], samples=1, steps=1
+    )
     return Drawn(energy, float(power_w[in_block].mean()))
 
 

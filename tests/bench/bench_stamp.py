@@ -65,7 +65,7 @@ def loop_of_its_own(name: str) -> Callable[[Callable[[], object], int], int]:
 
 def stamps_tail(source: clock.ClockSource, calibration: Calibration | None) -> Callable[[int], np.ndarray]:
     def tail(calls: int) -> np.ndarray:
-        stamps = clock.stamps(calls, source)
+        stamps = clock.Stamps(calls, source)
         stamp = stamps.stamp
         for _ in range(calls):
             stamp()
@@ -118,7 +118,7 @@ def busy_thread() -> Iterator[None]:
 
 
 def measure_costs(sources: list[clock.ClockSource]) -> dict[str, list[float]]:
-    buffers = {f"stamp {source}": clock.stamps(CALLS, source) for source in sources}
+    buffers = {f"stamp {source}": clock.Stamps(CALLS, source) for source in sources}
     read, raw = lib.kit_clock_read, lib.KIT_MONOTONIC_RAW
     calls: dict[str, Callable[[], object]] = {name: buffer.stamp for name, buffer in buffers.items()}
     calls["perf_counter_ns"] = time.perf_counter_ns

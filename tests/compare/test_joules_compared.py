@@ -190,7 +190,7 @@ def sampled(rng, busy_w, idle_w, update_s):
     about = {"name": "rapl.package-0", "quantity": "energy", "unit": "J", "scope": "", "source": "", "counter": True}
     of_package = SensorReport(**about, status="measured", update_period_ns=round(update_s * S))
     samples = Samples([Series(of_package, (at_s * S).astype(int).tolist(), counter.tolist())])
-    (entry,) = samples.energy(round(begin_s * S), round(end_s * S), 10_000, 100)
+    (entry,) = samples.energy("steady", [(round(begin_s * S), round(end_s * S))], 10_000, 100)
     idle = Idle((round(0.3 * S), round(3.3 * S)), (round(16.5 * S), round(19.5 * S)))
     launch = Launch(cell_key="", group="g", round=0, process="", started="", energy=[_with_idle(entry, samples, idle)])
     return launch_energy(b.cell(), launch)

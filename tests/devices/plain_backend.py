@@ -1,6 +1,6 @@
-"""A copy of the kit with a backend that runs on any kind of device: NumPy computes, and its arrays lie there.
+"""A copy of the kit with a backend that runs on any kind of device: NumPy computes, as if it were there.
 
-Blocks for energy are seconds long there, and joules are borne with a larger error.
+In the copy, blocks for energy last seconds, and joules may have a larger error.
 """
 
 import shutil
@@ -29,7 +29,7 @@ lead_in_s = 0.003
 warmup_s = 0.02
 warmup_steps = 3
 """
-# Ten seconds of a block, and three of idle before and after, are for real sensors.
+# Real sensors need blocks of ten seconds, and three seconds of idle before and after them.
 SHORTENED = {
     "stats/energy.py": (
         ("UPDATES_PLANNED = 100", "UPDATES_PLANNED = 10"),
@@ -55,7 +55,7 @@ SHORTENED = {
     ),
     "runner/energy.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
 }
-# A board that says that it is loaded, where NVML_LOAD names a file for the stand-in: the processor has nothing to do.
+# A step that tells the stand-in, by the file that NVML_LOAD names, when a GPU is loaded, and sleeps meanwhile.
 OPERATIONS = """
 import os
 import time
@@ -92,7 +92,7 @@ def build(cell):
     return Operation(cell)
 """
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain"
-# The entry of its table, what a step returns, and a memory that PLAIN_NEEDS_SHARE of is too little.
+# The devices of its entry, what a step returns, and a share of memory, PLAIN_NEEDS_SHARE, below which it is too small.
 EDITS = (
     ('kind == "cpu"', 'kind in ("cpu", "KIND")'),
     (
@@ -166,7 +166,7 @@ def copied_kit(folder, kind):
 
 
 def assert_idle(energy, watts, planted_w, rel):
-    """Of half a second of idle, a busy neighbour may leave the sampler too little: then it is refused."""
+    """Beside a busy neighbor the sampler may read too little in half a second of idle: then the kit refuses it."""
     if watts is None:
         assert energy.idle_reason.code in GAPS, energy
     else:

@@ -26,7 +26,7 @@ from kit.sensors import nvml
 gpu = DEVICES["gpu"]
 sensors = [(s.report, s.read().value if s.is_available else None) for s in nvml.open_sampled()]
 listed = gpu.listed()
-doctor = {subject: sentence(what) for subject, fine, what in gpu.conditions(Path("/")) if not fine}
+doctor = {condition.subject: sentence(condition.what) for condition in gpu.conditions(Path("/")) if not condition.fine}
 same_bus = nvml.pci_bus_ids(1) == [sensors[0][0].device_id]
 cuda = same_bus, nvml.memory_b(0), len(nvml.pci_bus_ids(3))
 answer = sensors, listed if isinstance(listed, list) else [], gpu.states(), doctor, gpu.is_exclusive(1), cuda
@@ -217,7 +217,7 @@ def test_what_a_gpu_does_not_offer_is_null(look):
     assert (state.clock_limit_mhz, state.power_cap_w) == (None, 230.0)
 
 
-# The windows are shorter than energy needs: the thresholds are tested with arrays of known content.
+# The windows are shorter than energy needs; tests of `kit.stats.energy` check the thresholds.
 SAMPLE = """
 import sys, time, msgspec
 from kit.sensors.catalog import probe_all
@@ -233,20 +233,31 @@ end = now_ns()
 samples = sampling.stop()
 series = [s._replace(report=msgspec.structs.replace(s.report, lag_max_ns=10**8)) for s in samples.series]
 samples = samples._replace(series=series)
-answer = (samples.summaries([(begin, end)]), samples.energy(begin, end, 10, 5))
+answer = (samples.summaries([(begin, end)]), samples.energy("steady", [(begin, end)], 10, 5))
 sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
 
 @pytest.fixture(scope="module")
 def sampled(in_nvml_process):
-    """Four samplers, each beside a GPU with something wrong, run at once: they sleep."""
-    wrongs = ("constant_energy", "falling_energy", "zero_power", "power_capped")
-    settings = {"NVML_POWER_VIOLATION_PCT": "25", "NVML_TENSOR_PCT": "41", "NVML_DRAM_PCT": "7", "NVML_RIPPLE_PCT": "5"}
-    with ThreadPoolExecutor(len(wrongs)) as pool:
-        answers = pool.map(lambda wrong: in_nvml_process(SAMPLE, wrong, **settings), wrongs)
-        kind = tuple[dict[str, SensorSummary], list[Energy]]
-        return {wrong: msgspec.json.decode(answer, type=kind) for wrong, answer in zip(wrongs, answers, strict=True)}
+    """Summaries and energy by sensor of samplers that run at once, each beside GPUs of other settings."""
+    planted = {"NVML_POWER_VIOLATION_PCT": "25", "NVML_TENSOR_PCT": "41", "NVML_DRAM_PCT": "7", "NVML_RIPPLE_PCT": "5"}
+    settings = dict.fromkeys(("constant_energy", "falling_energy", "zero_power", "power_capped"), planted)
+    settings["two GPUs"] = {"NVML_BOARDS": "2", "NVML_WATTS": "150", "NVML_PERIOD_MS": "20", "NVML_QUANTUM_MJ": "500"}
+    settings["lost"] = {"NVML_LOST_AFTER_MS": "2000"}
+    with ThreadPoolExecutor(len(settings)) as pool:
+        answers = pool.map(lambda wrong: in_nvml_process(SAMPLE, wrong, **settings[wrong]), settings)
+        decoded = [
+            msgspec.json.decode(answer, type=tuple[dict[str, SensorSummary], list[Energy]]) for answer in answers
+        ]
+    return {
+        wrong: (summaries, {energy.sensor: energy for energy in energies})
+        for wrong, (summaries, energies) in zip(settings, decoded, strict=True)
+    }
+
+
+def watts(energy):
+    return energy.joules_j / (energy.window_ns / 1e9)
 
 
 @pytest.mark.parametrize(
@@ -259,10 +270,9 @@ def sampled(in_nvml_process):
 )
 def test_nonsense_of_a_sensor_is_no_joules_and_the_rest_stays(sampled, wrong, sensor, code):
     summaries, energies = sampled[wrong]
-    by_sensor = {energy.sensor: energy for energy in energies}
-    assert (by_sensor[sensor].joules_j, by_sensor.pop(sensor).reason.code) == (None, code)
-    (other,) = by_sensor.values()
-    assert other.joules_j / (other.window_ns / 1e9) == pytest.approx(200, rel=0.1)
+    assert (energies[sensor].joules_j, energies[sensor].reason.code) == (None, code)
+    (other,) = energies.keys() - {sensor}
+    assert watts(energies[other]) == pytest.approx(200, rel=0.1)
     assert summaries["nvml.0.utilization"].mean == 87.0
 
 
@@ -279,40 +289,19 @@ def test_the_sampler_sees_the_planted_gpu(sampled):
     assert summaries["nvml.0.utilization"].max == 87.0
     assert summaries["nvml.0.memory"].unit == "B"
     assert not any("energy" in name for name in summaries)  # updated too seldom for the power of a block
-    assert {energy.sensor for energy in energies} == {"nvml.0.energy", "nvml.0.power"}
-    for energy in energies:
-        assert energy.joules_j / (energy.window_ns / 1e9) == pytest.approx(200, rel=0.1), energy
+    assert energies.keys() == {"nvml.0.energy", "nvml.0.power"}
+    for energy in energies.values():
+        assert watts(energy) == pytest.approx(200, rel=0.1), energy
         assert energy.samples == 10
 
 
-SAMPLED = """
-import sys, time
-from kit.sensors.catalog import probe_all
-from kit.sensors.protocol import now_ns
-from kit.sensors.sampler import Sampling
-sampling = Sampling.start([report for report in probe_all() if report.name.startswith("nvml")])
-sampling.wait_for_first()
-begin_ns = now_ns()
-time.sleep(11.0)
-end_ns = now_ns()
-samples = sampling.stop()
-for row in samples.energy(begin_ns, end_ns, 1, 1):
-    watts = None if row.joules_j is None else row.joules_j / (row.window_ns / 1e9)
-    print(row.sensor, row.device_id, watts, None if row.reason is None else row.reason.code)
-"""
+def test_joules_of_two_gpus_are_each_gpus_own_whatever_the_counters_period(sampled):
+    _, energies = sampled["two GPUs"]
+    for sensor, bus, planted_w in (("nvml.0.energy", "0000:65:00.0", 150), ("nvml.1.energy", "0000:66:00.0", 300)):
+        assert energies[sensor].device_id == bus
+        assert watts(energies[sensor]) == pytest.approx(planted_w, rel=0.05)
 
 
-@pytest.mark.slow
-def test_joules_of_several_boards_are_each_boards_own_whatever_the_counters_period(in_nvml_process):
-    printed = in_nvml_process(SAMPLED, NVML_BOARDS="2", NVML_WATTS="150", NVML_PERIOD_MS="20", NVML_QUANTUM_MJ="500")
-    rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines()}
-    for sensor, bus, watts in (("nvml.0.energy", "0000:65:00.0", 150), ("nvml.1.energy", "0000:66:00.0", 300)):
-        assert rows[sensor][0] == bus
-        assert float(rows[sensor][1]) == pytest.approx(watts, rel=0.005)
-
-
-@pytest.mark.slow
-def test_a_board_that_is_lost_in_mid_block_gives_no_joules_and_says_why(in_nvml_process):
-    printed = in_nvml_process(SAMPLED, NVML_LOST_AFTER_MS="3000")
-    rows = {line.split()[0]: line.split()[2:] for line in printed.splitlines()}
-    assert rows["nvml.0.energy"] == ["None", "energy_low_coverage"]
+def test_a_gpu_that_is_lost_in_mid_block_gives_no_joules_and_says_why(sampled):
+    lost = sampled["lost"][1]["nvml.0.energy"]
+    assert (lost.joules_j, lost.reason.code) == (None, "energy_low_coverage")

@@ -80,7 +80,7 @@ def test_the_tier_of_joules_is_that_of_the_processor_with_its_source(tmp_path, v
         assert package.report.reason.values["source"]
         assert vendor in sentence(package.report.reason)
     series = Series(package.report, list(range(0, 12 * SECOND, SECOND // 10)), [6.5 * tick for tick in range(120)])
-    (entry,) = Samples([series]).energy(0, 12 * SECOND, 1, 1)
+    (entry,) = Samples([series]).energy("steady", [(0, 12 * SECOND)], 1, 1)
     assert entry.joules_j > 0
     assert entry.tier == {"modelled": "modelled", "measured": "device_counter"}[status]
 

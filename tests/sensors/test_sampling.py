@@ -60,7 +60,7 @@ def test_members_that_take_turns_get_each_their_own_power(package):
         assert (power.mean, power.unit) == (pytest.approx(power_w, rel=0.1), "W")
         assert power.samples >= 6
     begin = curve.begin_ns + first * SECOND
-    (entry,) = samples.energy(begin, begin + 2 * SECOND, samples=640, steps=5)
+    (entry,) = samples.energy("steady", [(begin, begin + 2 * SECOND)], samples=640, steps=5)
     assert entry.reason is None
     assert entry.joules_j / (entry.window_ns / 1e9) == pytest.approx(80, rel=0.1)
     assert (entry.sensor, entry.samples, entry.block_ns) == ("rapl.package-0", 640, 2 * SECOND)
@@ -75,7 +75,7 @@ def test_a_sampler_that_dies_costs_its_numbers_with_a_reason_and_no_more(package
         samples = running.stop()
     assert samples.failure.code == "sampler_failed"
     assert samples.summaries([(begin, begin + SECOND)]) == {}
-    (entry,) = samples.energy(begin, begin + SECOND, 1, 1)
+    (entry,) = samples.energy("steady", [(begin, begin + SECOND)], 1, 1)
     assert (entry.joules_j, entry.reason) == (None, samples.failure)
     assert samples.summaries([(0, begin)])["rapl.package-0.power"].mean == pytest.approx(50, rel=0.2)
 
@@ -125,7 +125,7 @@ def test_power_is_integrated_and_a_refusal_has_its_code():
     at = range(0, 12 * SECOND + 1, SECOND // 10)
     power = series("nvml.0.power", at, [190.0 + place % 2 for place in range(len(at))], "power", "W")
     silent = series("nvml.1.power", at, [0.0] * len(at), "power", "W")
-    joules, zero = Samples([power, silent]).energy(0, 12 * SECOND, 1, 1)
+    joules, zero = Samples([power, silent]).energy("steady", [(0, 12 * SECOND)], 1, 1)
     assert joules.joules_j == pytest.approx(190.5 * 12, rel=1e-3)
     assert (joules.tier, joules.method, joules.updates) == ("integrated_power", "power_trapezoids", 120)
     assert (zero.joules_j, zero.reason.code) == (None, "zero_power")
@@ -163,6 +163,6 @@ def test_the_slope_of_a_boards_own_temperature_stands_beside_its_joules():
         seen.append(series("nvml.temperature", at_ns, degrees, "temperature", "C", device_id=board))
         seen.append(series("nvml.energy", at_ns, joules, "energy", "J", device_id=board, counter=True))
     seen.append(series("rapl.package-0", at_ns, joules, "energy", "J", counter=True))
-    entries = Samples(seen).energy(2 * SECOND, 18 * SECOND, 1, 1)
+    entries = Samples(seen).energy("steady", [(2 * SECOND, 18 * SECOND)], 1, 1)
     slopes = {entry.device_id: entry.warming_c_per_s for entry in entries}
     assert slopes == {boards[0]: pytest.approx(0.25, rel=0.1), boards[1]: 0.0, None: None}

@@ -32,7 +32,7 @@ class KnownProgram:
 
 
 def test_each_step_has_its_own_wait_and_the_next_batch():
-    program, stamps = KnownProgram([STEP_NS, 3 * STEP_NS]), clock.stamps(51)
+    program, stamps = KnownProgram([STEP_NS, 3 * STEP_NS]), clock.Stamps(51)
     last = run_segments(program, cycle("ab"), [Segment(50)], stamps)
     step_ns = stamps.intervals_ns()
     assert step_ns[0::2].min() >= STEP_NS and step_ns[1::2].min() >= 3 * STEP_NS
@@ -41,7 +41,7 @@ def test_each_step_has_its_own_wait_and_the_next_batch():
 
 
 def test_steps_of_a_group_have_one_wait_and_one_stamp():
-    program, stamps = KnownProgram([STEP_NS]), clock.stamps(8)
+    program, stamps = KnownProgram([STEP_NS]), clock.Stamps(8)
     last = run_segments(program, cycle("ab"), [Segment(2), Segment(3, 4), Segment(2)], stamps)
     waits_ns = stamps.intervals_ns()
     assert (last, program.waits, waits_ns.size) == (16, 7, 7)
@@ -56,12 +56,12 @@ def test_a_step_that_fails_leaves_nothing_running():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run_segments(program, batches(), [Segment(1, 10)], clock.stamps(2))
+        run_segments(program, batches(), [Segment(1, 10)], clock.Stamps(2))
     assert program.waits == 1
 
 
 def test_a_planted_share_is_of_each_steps_own_time_and_is_counted():
-    planted, stamps = InjectedDelay(KnownProgram([STEP_NS, 5 * STEP_NS]), 50.0), clock.stamps(21)
+    planted, stamps = InjectedDelay(KnownProgram([STEP_NS, 5 * STEP_NS]), 50.0), clock.Stamps(21)
     last = run_segments(planted, cycle("ab"), [Segment(20)], stamps)
     step_ns = stamps.intervals_ns()
     # No step can be shorter than its parts.
