@@ -29,7 +29,7 @@ FULL_FLOAT32 = {
     "tensor_float_32": ("False",),
     "jax_default_matmul_precision": ("highest", "float32"),
 }
-# As `kit.backends.defaults` writes it behind a switch.
+# As `kit.backends.environment` writes it behind a switch.
 TF32_FORBIDDEN = "(NVIDIA_TF32_OVERRIDE=0)"
 
 

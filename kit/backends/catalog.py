@@ -1,9 +1,8 @@
-"""Which backends there are, named without importing any framework, and loading one.
+"""The backends by name, known without importing any framework; and loading one.
 
-A backend is a folder in `kit/backends/`: `about.py` with its `BackendEntry`, importable without the framework, and
-`backend.py` with `BACKEND`, which imports it; where it has operations, `operations.py` with `build(cell)`. Other
-distributions add such packages as entry points of the group
-`steadykit.backends`.
+A backend is a folder in `kit/backends/`: `about.py` with its `BackendEntry` imports no framework, `backend.py` with
+`BACKEND` imports it, and `operations.py` with `build(cell)` is there if the backend has operations. Other distributions
+add such packages as entry points of the group `steadykit.backends`.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
-from kit.backends.defaults import keeps_defaults
 from kit.backends.entry import BackendEntry, BackendError
+from kit.backends.environment import keeps_defaults
 from kit.workloads.installed import discover, installed
 
 if TYPE_CHECKING:
     from kit.backends.protocol import Backend, Runnable
     from kit.profile.cell import Cell
-
 
 _entries = discover(backends, BackendEntry, "about")
 _packages = {name: f"{backends.__name__}.{name}" for name in _entries}
@@ -30,17 +28,16 @@ _added = installed("backend", (BackendEntry,), _entries, lambda point: import_mo
 for _name, (_entry, _point) in _added.items():
     _entries[_name], _packages[_name] = _entry, _point.value
 CATALOG: dict[str, BackendEntry] = dict(sorted(_entries.items(), key=lambda item: (item[1].rank, item[0])))
-# Of the environment variables that any of them reads.
 ENVIRONMENT_PREFIXES = [prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes]
-# Those that a workload can be built in.
+# User programs bring their own workload.
 FRAMEWORKS = [name for name, entry in CATALOG.items() if entry.builds_workloads]
 
 
 def load(name: str) -> Backend:
-    """Import the framework called `name` and return its backend.
+    """Import the framework of the backend `name`, and return that backend.
 
     Raises:
-        BackendError: no such backend, or its framework (or a part of it) is not installed.
+        BackendError: there is no such backend, or its framework or a part of it is not installed.
     """
     if name not in CATALOG:
         raise BackendError(f"no backend {name!r}; choose from {', '.join(FRAMEWORKS)}")
@@ -55,10 +52,10 @@ def load(name: str) -> Backend:
 
 
 def has_operations(name: str) -> bool:
-    """Whether ceilings can be measured in a backend."""
+    """Return whether ceilings can be measured in a backend."""
     return find_spec(f"{_packages[name]}.operations") is not None
 
 
 def load_operations(name: str) -> Callable[[Cell], Runnable]:
-    """Return what builds the operation that a cell names; its framework is imported."""
+    """Import a backend's framework, and return the function that builds the operation of a cell."""
     return cast("Callable[[Cell], Runnable]", import_module(f"{_packages[name]}.operations").build)

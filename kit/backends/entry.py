@@ -1,4 +1,4 @@
-"""What a backend's `about.py` says of it."""
+"""What a backend's `about.py` says about it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from kit.profile.cell import Cell
 
 
 class BackendError(KitError):
-    """A backend's name, an installation, or a layer that cannot work."""
+    """A backend that is unknown or not installed, or that cannot run a layer or a user program."""
 
 
 class BackendEntry(NamedTuple):
-    """What can be said of a framework before it is imported."""
+    """What is known about a framework before it is imported."""
 
-    name: str  # as in cells; also of its folder
-    title: str  # as in tables
-    rank: int  # its place in tables: smaller ranks stand first
-    module: str  # what is imported
-    distributions: tuple[str, ...]  # any of these provides it
-    packages: tuple[str, ...]  # distributions whose versions belong to it in a fingerprint
-    compile_modes: tuple[str, ...]  # first: the default
+    name: str  # in cells; its folder has the same name
+    title: str  # in tables
+    rank: int  # tables list smaller ranks first
+    module: str  # the module to import
+    distributions: tuple[str, ...]  # any of these provides the module
+    packages: tuple[str, ...]  # a fingerprint lists the versions of these distributions
+    compile_modes: tuple[str, ...]  # the first is the default
     precisions: tuple[str, ...] = ("float32",)
     feeds: tuple[str, ...] = ("device", "host")
-    environment_prefixes: tuple[str, ...] = ()  # of the variables that it reads
-    decided_by: tuple[str, ...] = ()  # patterns of variables that it reads and that decide its speed
-    environment: Mapping[str, str] = {}  # what its members are started with, unless the user has set it
-    sharing: Mapping[str, str] = {}  # as much, so that members can share a GPU; not where it keeps its defaults
-    start_s: float = 6.0  # of a member's start on two virtual CPUs, its first build included: for estimates alone
-    # Kind of device -> how several of them work on one batch: "ranks": a process each; "devices": all in one process.
-    # A kind that is not here: on one device alone.
+    environment_prefixes: tuple[str, ...] = ()  # the variables that it reads begin with these
+    decided_by: tuple[str, ...] = ()  # patterns of the variables that decide its speed
+    environment: Mapping[str, str] = {}  # its workers get these variables, unless the user has set them
+    sharing: Mapping[str, str] = {}  # and these, so that workers share a GPU, unless the framework keeps its defaults
+    start_s: float = 6.0  # a worker's start and first build on two virtual CPUs take so long; estimates alone use it
+    # By kind of device, how several devices share a batch: "ranks" have a process each, "devices" are all in one
+    # process. A kind that is missing here has no such cells.
     data_parallel: Mapping[str, Literal["ranks", "devices"]] = {}
-    builds_workloads: bool = True  # false: it runs what a user's own function has built
+    builds_workloads: bool = True  # false: a user's function builds what it runs
 
     @property
     def interpreter_variable(self) -> str:
@@ -42,10 +42,10 @@ class BackendEntry(NamedTuple):
         return f"{PYTHON_PREFIX}{self.name.upper()}"
 
     def ranks(self, cell: Cell, variables: Mapping[str, str], hosts: int = 1) -> int:
-        """Return how many processes a cell of this framework has on so many hosts; members have these `variables`."""
+        """Return how many processes a cell has on so many hosts, if its workers have these `variables`."""
         is_each = self.data_parallel.get(cell.device) == "ranks" or variables.get(PROCESS_EACH, "") not in ("", "0")
         return cell.devices if is_each else hosts
 
     def untranslated(self, layer: object) -> BackendError:
-        """Return the error of a backend that has no translation of a kind of layer."""
+        """Return the error for a layer that this backend has no translation of."""
         return BackendError(f"{self.title} cannot run the layer {type(layer).__name__}: it has no translation; add one")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.ranks import RankPlace
+from kit.backends.ranks import RankGroup
 from kit.profile.cell import Cell
 from kit.profile.launch import Compilations
 from kit.profile.reason import Reason
@@ -36,7 +36,7 @@ Output: TypeAlias = Any  # a device handle: a loss or logits
 
 
 class ThreadSetting(NamedTuple):
-    """Compute threads as the framework reports them after being told."""
+    """Compute threads, as the framework reports them after they were set."""
 
     reported: int | None
     reason: Reason | None  # why null
@@ -46,16 +46,17 @@ class Event(Protocol):
     """A time stamp on a device."""
 
     def elapsed_time(self, later: Event, /) -> float:
-        """Return the milliseconds to a later one; both have come to pass."""
+        """Return the milliseconds to a later event; the device has reached both."""
 
 
 class Stepping(Protocol):
     """What a loop runs and times."""
 
     def step(self, batch: DeviceBatch, /) -> Output:
-        """One optimizer update or one forward pass. Takes what `put` gave (feed "device") or a HostBatch (feed "host").
+        """Make one optimizer update or one forward pass.
 
-        Returns a device handle: the loss (train) or the logits (infer). Hides no device-to-host copy and does not wait.
+        It takes what `put` returned (feed "device") or a HostBatch (feed "host"), and returns a device handle: the loss
+        (train) or the logits (infer). It hides no copy to the host, and does not wait.
         """
 
     def synchronize(self) -> None:
@@ -63,14 +64,14 @@ class Stepping(Protocol):
 
 
 class Runnable(Stepping, Protocol):
-    """A cell, running: what is asked of a program whatever it computes."""
+    """A program that runs, whatever it computes."""
 
     def trace(self) -> bool:
-        """Trace only. False: this framework cannot tell tracing apart here, nothing was done."""
+        """Trace only. False: this framework has no separate tracing, and nothing was done."""
         return False
 
     def compile(self) -> bool:
-        """Compile only, for the batch shape of the cell. False: it happens in the first step, nothing was done."""
+        """Compile only, for the batch shape of the cell. False: the first step compiles, and nothing was done."""
         return False
 
     def to_host(self, output: Output) -> NDArray[np.float32]:
@@ -78,35 +79,35 @@ class Runnable(Stepping, Protocol):
         return np.array(output, np.float32)
 
     def device_event(self) -> Event | None:
-        """Record a time stamp on the device, behind all that it has been given. None: the framework has none."""
+        """Record a time stamp on the device, behind all work that it has. None: the framework has none."""
         return None
 
     def settings(self) -> dict[str, str]:
-        """Return what this framework was set to that decides arithmetic and kernels on its accelerator."""
+        """Return the framework's settings that decide arithmetic and kernels on its accelerator."""
         return {}
 
     def compilations(self) -> Compilations:
-        """Ask the framework how often it has compiled or traced this program's step."""
+        """Return how often the framework has compiled or traced this program's step."""
 
 
 class Program(Runnable, Protocol):
-    """A workload, running. Built from initial weights, with the optimizer's state at zero."""
+    """A network that runs. It is built with initial weights and with the optimizer's state at zero."""
 
     def put(self, batch: HostBatch) -> DeviceBatch:
-        """Copy one batch to the device and wait until it is there. What `step` takes under feed "device"."""
+        """Copy one batch to the device and wait until it is there. `step` takes it under feed "device"."""
 
     def pin(self, batch: HostBatch) -> HostBatch:
-        """Return a batch in the memory that the framework copies from fastest. What `step` takes under feed "host"."""
+        """Return a batch in the memory that the framework copies fastest. `step` takes it under feed "host"."""
         return batch
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
-        """Return the network's output for a batch, on the host, dropout off; the step is not compiled again for it."""
+        """Return the network's output for a batch, on the host, without dropout. The step is not compiled again."""
 
     def kernels(self) -> list[str]:
-        """Return the framework's own names of what decides the speed of recurrent, attention and convolution layers.
+        """Return the framework's names of what decides the speed of recurrent, attention and convolution layers.
 
-        As found in what runs, in alphabetical order; called after a step, may make another one, and leaves the program
-        good for nothing else. None: it does not tell.
+        The names are those of what runs, in alphabetical order. The call comes after a step, may make another, and
+        leaves the program unusable. Without names from the framework the list is empty.
         """
         return []
 
@@ -118,26 +119,26 @@ class Backend(Protocol):
     version: str  # the framework's own
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
-        """Set compute threads; None: leave them as they are. Called once, before anything runs on a device."""
+        """Set compute threads; None leaves them. Called once, before anything runs on a device."""
 
-    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
-        """Prepare for programs of several devices: `devices` of a kind in this process, which is one of `ranks`.
+    def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
+        """Prepare this process, one of `ranks`, for programs that run on `devices` of a kind in it.
 
-        Called once, before `set_threads`, where a cell has several. `build` then builds the part of this process: its
-        batches are its part of the cell's, and its gradients are averaged over all parts (`kit.backends.ranks`).
+        Called once, before `set_threads`, if a cell has several devices. `build` then builds this process's part: its
+        batches are a part of the cell's, and gradients are averaged over all parts (`kit.backends.ranks`).
         """
 
     def count(self, kind: str) -> int:
         """Return how many devices of a kind of `kit.devices` the framework sees and this backend can use.
 
-        It looks at no other kind: to look at a device may take it.
+        It looks at no other kind, because some frameworks take a device by looking at it.
         """
 
-    def share_gpu_memory(self, share: float) -> None:
-        """Take no more than that share of a GPU's memory. Called once where a GPU is measured, before `set_threads`."""
+    def share_gpu_memory(self, fraction: float) -> None:
+        """Take at most this fraction of a GPU's memory. Called once, before `set_threads`, if a GPU is measured."""
 
     def peak_memory_b(self, device: str) -> int | None:
-        """Return the most bytes that the framework's allocator has held on the device; None: it does not tell."""
+        """Return the most bytes that the framework's allocator has held on the device; None: it does not say."""
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> Program:
         """Build the program: layers, loss, optimizer, initial weights on the device. Compiles nothing.

@@ -1,6 +1,6 @@
 """The processes of one cell, its ranks: each computes its part of every batch, and gradients are averaged over all.
 
-Rank 0 alone has a runner. What joins the ranks while they compute is their framework's own collectives.
+The runner asks every rank for the same. While they compute, their framework's own collectives join them.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ from typing import NamedTuple
 from kit.environment import NO_ALL_REDUCE
 
 
-class RankPlace(NamedTuple):
-    """Which of a cell's processes this is, and where all are."""
+class RankGroup(NamedTuple):
+    """The ranks of a cell, and which of them this process is."""
 
-    number: int
+    number: int  # of this process, from 0
     addresses: tuple[str, ...]  # host:port of each rank, free for the framework's own rendezvous
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Return the number of ranks."""
         return len(self.addresses)
 
 
-# Ranks are stopped while other members run: no framework may take that for an end. The kit itself sees one end at once.
+# The runner stops ranks while other workers run, and no framework may take that for their end. The runner itself sees
+# an end at once.
 HEARTBEAT_LIMIT_S = 7 * 24 * 3600
 
-ALONE = RankPlace(0, ("",))
+ALONE = RankGroup(0, ("",))
 
 
 def all_reduces() -> bool:
-    """Whether gradients are averaged over ranks and devices."""
+    """Return whether gradients are averaged over ranks and devices."""
     return os.environ.get(NO_ALL_REDUCE, "") in ("", "0")

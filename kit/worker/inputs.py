@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, HostBatch, Program
-from kit.backends.ranks import RankPlace
+from kit.backends.ranks import RankGroup
 from kit.profile.cell import Cell
 from kit.profile.launch import DataUsed
 from kit.workloads.catalog import dataset, workload
@@ -23,7 +23,7 @@ class Inputs(NamedTuple):
     workload: Workload
     data: Dataset
     pool: list[HostBatch]  # whole batches
-    rank: RankPlace
+    rank: RankGroup
     used: DataUsed
 
     def part(self, batch: HostBatch) -> HostBatch:
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
         return _load(self.used.name, self.workload.data, split)
 
 
-def load_inputs(cell: Cell, used: str, seed: int, rank: RankPlace) -> Inputs:
+def load_inputs(cell: Cell, used: str, seed: int, rank: RankGroup) -> Inputs:
     """Read the split that the cell runs on: the test split for `infer`, else the training split.
 
     `used`: name of the data set, or "synthetic".

@@ -22,11 +22,10 @@ from msgspec.structs import replace
 from kit import clock
 from kit.backends.catalog import CATALOG, load, load_operations
 from kit.backends.environment import decided_by_environment
-from kit.backends.program.backend import OwnProgram
+from kit.backends.program.backend import UserProgram, import_function, line_in
 from kit.backends.program.results import HOST, device_of, leaves
-from kit.backends.program.source import import_function, line_in
 from kit.backends.protocol import Backend, DeviceBatch, Output, Runnable, Stepping
-from kit.backends.ranks import ALONE, RankPlace, all_reduces
+from kit.backends.ranks import ALONE, RankGroup, all_reduces
 from kit.devices.catalog import DEVICES, member_environment
 from kit.errors import KitError
 from kit.profile.cell import Cell
@@ -198,7 +197,7 @@ class _Worker:
         if is_shared:
             backend.share_gpu_memory(request.memory_fraction)
         if request.addresses:
-            self._rank = RankPlace(request.rank, tuple(request.addresses))
+            self._rank = RankGroup(request.rank, tuple(request.addresses))
         if request.devices:
             backend.join(self._rank, prepared.device, request.devices)
         # Another host may have fewer CPUs than the runner's, and so may the node of a board.
@@ -236,8 +235,8 @@ class _Worker:
         if (seen := backend.count(cell.device)) < wanted:
             raise KitError(f"{backend.name} sees {seen} {cell.device}, and --devices needs {wanted}; see `kit doctor`")
         if request.source is not None:
-            own_program = OwnProgram(request.source, cell)
-            running = _Running(cell, request.seed, own_program, own_program.batches)
+            user_program = UserProgram(request.source, cell)
+            running = _Running(cell, request.seed, user_program, user_program.batches)
         elif (inputs := self._inputs.get(request.program)) is None:
             running = _Running(cell, request.seed, load_operations(cell.backend)(cell), repeat(None))
         else:
@@ -309,7 +308,7 @@ class _Worker:
         if waits_ns.min() <= 0:
             raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
         program = running.program
-        if isinstance(program, OwnProgram):
+        if isinstance(program, UserProgram):
             first = request.segments[-1]
             program.check(running.output, waits_ns[-first.waits :] // first.per_wait)
         elif running.compiled_before is None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import traceback
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache, partial
 from multiprocessing.connection import Connection
 from unittest import mock
@@ -49,9 +49,9 @@ class Exercise:
         self._threads = self._backend.set_threads(THREADS)
         self._module = sys.modules[type(self._backend).__module__]
 
-    def _build(self, of, weights=None, seed=0, **cell):
-        weights = weights if weights is not None else initial_weights(of, seed)
-        return self._backend.build(of, small.cell(self._name, of, **cell), weights, seed)
+    def _build(self, network, weights=None, seed=0, **cell):
+        weights = weights if weights is not None else initial_weights(network, seed)
+        return self._backend.build(network, small.cell(self._name, network, **cell), weights, seed)
 
     def _run(self, program, batches, put=True):
         """What each step gave, on the host."""
@@ -61,6 +61,8 @@ class Exercise:
         for batch in batches:
             output = program.step(program.put(batch) if put else batch)
             program.synchronize()
+            if self._name == "jax":
+                assert all(leaf.is_ready() for leaf in program._leaves), "the state is not ready when the loss is"
             outputs.append(program.to_host(output))
         return np.array(outputs)
 
@@ -77,61 +79,54 @@ class Exercise:
             else:
                 patched.enter_context(mock.patch.dict(module.DEVICES, gpu=module.DEVICES["cpu"]))
             if self._name == "torch":
-                for of, call, stand_in in (
+                for module_part, call, stand_in in (
                     (module.torch.cuda, "get_per_process_memory_fraction", lambda: 0.3),
                     (module.torch.Tensor, "pin_memory", lambda tensor: tensor.clone()),
                 ):
-                    patched.enter_context(mock.patch.object(of, call, stand_in))
+                    patched.enter_context(mock.patch.object(module_part, call, stand_in))
             yield module
 
     # The numbers of every backend.
 
-    def parity(self, name):
-        """Losses of a network."""
-        of = workload(name, {})
-        pool = batch_pool(of, *training_samples(of.data), PARITY_BATCH, seed=0)
-        return self._run(self._build(parity_form(of), batch=PARITY_BATCH), pool[:EARLY_STEPS])
-
-    def planted(self, name):
-        """Losses of a network with an error planted, each in turn."""
-        of = parity_form(workload(name, {}))
-        pool = batch_pool(of, *training_samples(of.data), PARITY_BATCH, seed=0)
-        losses = []
-        for wrong, weights, patched in PLANTED[name](of).values():
-            with patched:
-                losses.append(self._run(self._build(wrong, weights, batch=PARITY_BATCH), pool[:EARLY_STEPS]))
-        return np.array(losses)
+    def parity(self, name, error=None):
+        """Losses of a network, with or without an error that is planted."""
+        network = parity_form(workload(name, {}))
+        pool = batch_pool(network, *training_samples(network.data), PARITY_BATCH, seed=0)
+        network, weights, patched = PLANTED[name][error](network) if error else (network, None, nullcontext())
+        with patched:
+            return self._run(self._build(network, weights, batch=PARITY_BATCH), pool[:EARLY_STEPS])
 
     def rule(self, name):
-        """Losses under an update rule, and what had been compiled before and after them and a prediction."""
-        of = small.small_mlp(name)
-        program = self._build(of)
+        """Losses under an update rule, and what had been compiled before and after them and, for SGD, a prediction."""
+        network = small.small_mlp(name)
+        program = self._build(network)
         built = program.compilations()
-        losses = self._run(program, small.random_batches(of))
-        program.predict(small.random_batches(of, batch=3)[0])
+        losses = self._run(program, small.random_batches(network))
+        if name == "sgd":
+            program.predict(small.random_batches(network, batch=3)[0])
         return losses, built, program.compilations()
 
     def outputs(self, name, precision="float32", feed="device"):
         """What the forward pass of a small network gives, and the kernels that ran."""
-        of = small.NETWORKS[name]
-        program = self._build(of, small.moved_weights(of), task="infer", precision=precision, feed=feed)
-        outputs = self._run(program, small.random_batches(of), put=feed == "device")
+        network = small.NETWORKS[name]
+        program = self._build(network, small.moved_weights(network), task="infer", precision=precision, feed=feed)
+        outputs = self._run(program, small.random_batches(network), put=feed == "device")
         return outputs, program.kernels()
 
     def losses(self, name, precision="float32", feed="device"):
         """What training steps of a small network give, dropout off."""
-        of = small.NETWORKS[name].without_dropout()
-        program = self._build(of, small.moved_weights(of), precision=precision, feed=feed)
-        return self._run(program, small.random_batches(of), put=feed == "device")
+        network = small.NETWORKS[name].without_dropout()
+        program = self._build(network, small.moved_weights(network), precision=precision, feed=feed)
+        return self._run(program, small.random_batches(network), put=feed == "device")
 
     def dropout(self):
-        of, batch = small.DROPOUT_ONLY, small.dropout_batch()
+        network, batch = small.DROPOUT_ONLY, small.dropout_batch()
         shape = {"batch": small.DROPOUT_BATCH, "weights": small.DROPOUT_WEIGHTS}
-        program = self._build(of, **shape)
+        program = self._build(network, **shape)
         train = self._run(program, [batch] * 2)
         predicted = program.predict(batch)[:8]
         train = np.append(train, self._run(program, [batch]))
-        return train, predicted, self._run(self._build(of, task="infer", **shape), [batch])[:, :8]
+        return train, predicted, self._run(self._build(network, task="infer", **shape), [batch])[:, :8]
 
     def operation(self, device, name, precision):
         """An operation, small: its array after three steps, and what the framework says of it."""
@@ -156,7 +151,7 @@ class Exercise:
 
     def compiled(self, with_compiler):
         """Two programs of one process and of two batch sizes, in the mode that compiles; None: no compiler is here."""
-        mode, of = CATALOG[self._name].compile_modes[-1], small.small_mlp("adam")
+        mode, network = CATALOG[self._name].compile_modes[-1], small.small_mlp("adam")
         patched = ExitStack()
         if self._name == "torch" and with_compiler and shutil.which("g++") is None:  # Inductor writes C++
             return None
@@ -164,34 +159,37 @@ class Exercise:
             torch = self._module.torch
             patched.enter_context(mock.patch.object(torch, "compile", partial(torch.compile, backend="aot_eager")))
         with patched:
-            train, infer = self._build(of, compile_mode=mode), self._build(of, task="infer", batch=5, compile_mode=mode)
-            losses = self._run(train, small.random_batches(of))
-            self._run(infer, small.random_batches(of, batch=5))
-            train.predict(small.random_batches(of, batch=3)[0])
+            train, infer = (
+                self._build(network, compile_mode=mode),
+                self._build(network, task="infer", batch=5, compile_mode=mode),
+            )
+            losses = self._run(train, small.random_batches(network))
+            self._run(infer, small.random_batches(network, batch=5))
+            train.predict(small.random_batches(network, batch=3)[0])
             return losses, train.compilations(), infer.compilations()
 
     def refusal(self):
-        of = small.small_mlp("sgd")
+        network = small.small_mlp("sgd")
         try:
-            self._build(replace(of, layers=(small.NewLayer(), *of.layers)))
+            self._build(replace(network, layers=(small.NewLayer(), *network.layers)))
         except BackendError as error:
             return str(error)
 
     def settings(self, name):
         """The settings of a program that is built for a GPU, with a batch on the device."""
         precision, environment = small.GPU_SETTINGS[name]
-        of = small.small_mlp("adam")
+        network = small.small_mlp("adam")
         with self._as_gpu(**environment):
-            program = self._build(of, device="gpu", precision=precision)
-            program.put(small.random_batches(of, count=1)[0])
+            program = self._build(network, device="gpu", precision=precision)
+            program.put(small.random_batches(network, count=1)[0])
             return program.settings()
 
     def memory_fraction(self, environment):
         """The fraction of a GPU's memory that the framework gets where its worker may take 0.3; None: its default."""
         with mock.patch.dict(os.environ, dict(environment)), ExitStack() as patched:
 
-            def patch(*of, **how):
-                return patched.enter_context(mock.patch.object(*of, **how))
+            def patch(*target, **how):
+                return patched.enter_context(mock.patch.object(*target, **how))
 
             if self._name == "jax":
                 from jaxlib.xla_client import generate_pjrt_gpu_plugin_options
@@ -213,23 +211,23 @@ class Exercise:
 
     def flops(self, name, task):
         """PyTorch's or XLA's own count of a step of a network."""
-        of = workload(name, {})
-        program = self._build(of, task=task)
+        network = workload(name, {})
+        program = self._build(network, task=task)
         if self._name == "jax":
             program.trace()
             return program._traced.cost_analysis()["flops"]
         from torch.utils.flop_counter import FlopCounterMode
 
         with FlopCounterMode(display=False) as counter:
-            program.step(program.put(small.random_batches(of, count=1)[0]))
+            program.step(program.put(small.random_batches(network, count=1)[0]))
         return counter.get_total_flops()
 
     # TensorFlow alone.
 
     def eager(self):
-        of = small.small_mlp("adam")
-        program = self._build(of, compile_mode="eager")
-        return self._run(program, small.random_batches(of)), program.kernels(), program.compilations()
+        network = small.small_mlp("adam")
+        program = self._build(network, compile_mode="eager")
+        return self._run(program, small.random_batches(network)), program.kernels(), program.compilations()
 
     def without_tpu(self):
         """Does it take a TPU that is there, when it is asked for CPUs and GPUs?"""
@@ -244,18 +242,18 @@ class Exercise:
 
     def collectives(self, kind, pack_b=""):
         """What the strategy is asked for, and what the profile has of it."""
-        from kit.backends.ranks import RankPlace
+        from kit.backends.ranks import RankGroup
         from kit.backends.tensorflow import workers
 
-        of, two = small.small_mlp("adam"), RankPlace(0, ("127.0.0.1:1", "127.0.0.1:2"))
+        network, two = small.small_mlp("adam"), RankGroup(0, ("127.0.0.1:1", "127.0.0.1:2"))
         with (
             self._as_gpu(TF_CONFIG="", **{workers.COLLECTIVE_PACK_B: pack_b}) as module,
             mock.patch.object(workers, "_set_heartbeat"),
             mock.patch.object(module.tf.distribute, "MultiWorkerMirroredStrategy") as strategy,
         ):
             started = workers.Workers(two, kind)
-            cell = small.cell(self._name, of, device=kind)
-            settings = module.TensorFlowProgram(of, cell, initial_weights(of, 0), 0, started).settings()
+            cell = small.cell(self._name, network, device=kind)
+            settings = module.TensorFlowProgram(network, cell, initial_weights(network, 0), 0, started).settings()
             options = strategy.call_args.kwargs["communication_options"]
             recorded = settings.get("collectives"), settings.get("collectives_pack_b")
             return (options.implementation.value, options.bytes_per_pack), recorded
@@ -264,10 +262,10 @@ class Exercise:
         """The types of a batch on a device, and what a wait for the device runs where there are three."""
         from tensorflow.python.framework import op_callbacks
 
-        of, ran = small.small_mlp("adam"), []
+        network, ran = small.small_mlp("adam"), []
         with self._as_gpu() as module:
-            program = self._build(of, device="gpu")
-            types = [tensor.dtype.name for tensor in program.put(small.random_batches(of, count=1)[0])]
+            program = self._build(network, device="gpu")
+            types = [tensor.dtype.name for tensor in program.put(small.random_batches(network, count=1)[0])]
             (cpu,) = module.tf.config.list_logical_devices("CPU")
             with mock.patch("tensorflow.python.framework.config.list_logical_devices", lambda *_: [cpu] * 3):
                 op_callbacks.add_op_callback(callback := lambda op, *_, **__: ran.append(str(op)))
@@ -288,7 +286,7 @@ class Exercise:
 
     def pinned(self):
         """The types of what is pinned, and whether its copies to the device are asynchronous."""
-        of, copied = small.small_mlp("adam"), []
+        network, copied = small.small_mlp("adam"), []
         with self._as_gpu() as module:
             to = module.torch.Tensor.to
 
@@ -296,28 +294,13 @@ class Exercise:
                 copied.append((tensor.data_ptr(), options.get("non_blocking")))
                 return to(tensor, *args, **options)
 
-            program = self._build(of, device="gpu", feed="host")
-            held = program.pin(small.random_batches(of, count=1)[0])
+            program = self._build(network, device="gpu", feed="host")
+            held = program.pin(small.random_batches(network, count=1)[0])
             with mock.patch.object(module.torch.Tensor, "to", copy):
                 for _ in range(2):
                     program.step(held)
         addresses = {array.ctypes.data for array in held}
         return [str(array.dtype) for array in held], [waits for address, waits in copied if address in addresses]
-
-    # JAX alone.
-
-    def state_ready(self):
-        """Is the new state there once the loss is?"""
-        of = workload("mlp", {})
-        program = self._build(of, batch=128)
-        program.trace()
-        program.compile()
-        ready = []
-        for batch in small.random_batches(of, count=20, batch=128):
-            program.step(program.put(batch))
-            program.synchronize()
-            ready.append(all(leaf.is_ready() for leaf in program._leaves))
-        return ready
 
 
 def main():

@@ -105,10 +105,10 @@ def decoder_block(layer, x, weights):
     return x + dense("down", up * (1 + erf(up / math.sqrt(2))) / 2)
 
 
-def forward(of, weights, x):
+def forward(network, weights, x):
     """The network's output, dropout off."""
     x = x.astype(np.float64)
-    for placed in of.placed_layers():
+    for placed in network.placed_layers():
         arrays = {name: weights[f"{placed.name}.{name}"].astype(np.float64) for name in placed.weights}
         match layer := placed.layer:
             case Dense():
@@ -144,9 +144,9 @@ def softmax_cross_entropy(logits, targets):
     return -log_probabilities[rows, targets].mean(), gradient / len(targets)
 
 
-def loss(of, weights, batch):
-    outputs = forward(of, weights, batch.inputs)
-    if of.loss == "reconstruction":
+def loss(network, weights, batch):
+    outputs = forward(network, weights, batch.inputs)
+    if network.loss == "reconstruction":
         return np.square(outputs - batch.inputs).mean()
     return softmax_cross_entropy(outputs, batch.targets)[0]
 

@@ -88,7 +88,9 @@ SMALL_TRANSFORMER = workload(
 SMALL_AUTOENCODER = replace(
     small_mlp("sgd"), name="small_autoencoder", layers=(Dense(4, "relu"), Dense(12)), loss="reconstruction"
 )
-NETWORKS = {of.name: of for of in (SMALL_CNN, SMALL_RNN, SMALL_LSTM, SMALL_TRANSFORMER, SMALL_AUTOENCODER)}
+NETWORKS = {
+    network.name: network for network in (SMALL_CNN, SMALL_RNN, SMALL_LSTM, SMALL_TRANSFORMER, SMALL_AUTOENCODER)
+}
 
 # One feature into two classes through dropout alone: the mean loss is known in closed form (see test_dropout).
 DROPOUT_RATE = 0.25
@@ -115,31 +117,31 @@ def dropout_batch():
     return HostBatch(np.ones((DROPOUT_BATCH, 1), np.float32), np.zeros(DROPOUT_BATCH, np.int32))
 
 
-def random_batches(of, count=STEPS, batch=BATCH, seed=0):
+def random_batches(network, count=STEPS, batch=BATCH, seed=0):
     generator = np.random.default_rng(seed)
     return [
         HostBatch(
-            generator.standard_normal((batch, *of.input_shape)).astype(np.float32),
-            generator.integers(0, of.classes, batch).astype(np.int32),
+            generator.standard_normal((batch, *network.input_shape)).astype(np.float32),
+            generator.integers(0, network.classes, batch).astype(np.int32),
         )
         for _ in range(count)
     ]
 
 
-def moved_weights(of):
+def moved_weights(network):
     """Initial weights, none of them at 0 or 1: a bias or a scale that is left out then shows."""
     generator = np.random.default_rng(1)
     return {
         name: array + generator.uniform(-0.2, 0.2, array.shape).astype(np.float32)
-        for name, array in initial_weights(of, 0).items()
+        for name, array in initial_weights(network, 0).items()
     }
 
 
 def cell(
-    backend, of, *, task="train", batch=BATCH, feed="device", compile_mode=None, precision="float32", device="cpu"
+    backend, network, *, task="train", batch=BATCH, feed="device", compile_mode=None, precision="float32", device="cpu"
 ):
     return Cell(
-        workload=of.name,
+        workload=network.name,
         backend=backend,
         device=device,
         task=task,

@@ -50,11 +50,6 @@ def test_compilations_of_the_default_mode(exercised):
         assert (built.count, run.count) == (0, 1)
 
 
-def test_jax_state_is_ready_when_the_loss_is(exercise_of):
-    ready = exercise_of("jax").answer("state_ready")
-    assert ready and all(ready)
-
-
 def test_threads_and_devices(exercised):
     version, threads, devices = exercised.answer("facts")
     assert version[0].isdigit() and threads == (2, None)
@@ -103,17 +98,17 @@ LOOPS = {"rnn": 28, "lstm": 28, "dblstm": 128}
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_flops_are_those_of_the_frameworks_own_counters(exercise_of, name):
-    of = workload(name, {})
+    network = workload(name, {})
     if name not in LOOPS:
         for task in ("infer", "train"):
             counted = exercise_of("torch").answer("flops", name, task)
             # Its counter does not know the fused attention of a CPU.
             assert counted == pytest.approx(
-                cost_of(of, task, small.BATCH, "float32").flops, rel=0.08 if name == "transformer" else 0
+                cost_of(network, task, small.BATCH, "float32").flops, rel=0.08 if name == "transformer" else 0
             )
     # Elementwise work is in XLA's count: most of a transformer's beside small products, least of large ones.
     counted = exercise_of("jax").answer("flops", name, "infer") * LOOPS.get(name, 1)
-    wanted = cost_of(of, "infer", small.BATCH, "float32").flops
+    wanted = cost_of(network, "infer", small.BATCH, "float32").flops
     assert counted == pytest.approx(wanted, rel=0.2 if name == "transformer" else 0.06)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from kit.backends.entry import BackendError
-from kit.backends.program.backend import OwnProgram
-from kit.backends.program.source import line_in
+from kit.backends.program.backend import UserProgram, line_in
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import ProgramSource, file_sha256
 
@@ -28,7 +27,7 @@ def made(tmp_path):
         path = tmp_path / "model.py"
         parameters = "batch, device, task" if takes_task else "batch, device"
         path.write_text(f"import numpy as np\ndef program({parameters}):\n{textwrap.indent(body, '    ')}\n")
-        return OwnProgram(source_of(path, takes_task=takes_task), cell_of("model", device=device, task="infer"))
+        return UserProgram(source_of(path, takes_task=takes_task), cell_of("model", device=device, task="infer"))
 
     return make
 
@@ -108,10 +107,10 @@ def test_a_class_or_another_file_than_the_run_began_with_is_refused(made, tmp_pa
     path.write_text("class Net:\n    def __init__(self, width=32): ...\n")
     source = source_of(path, "Net")
     with pytest.raises(BackendError, match=r"Net is a class, .*define program\(batch, device\)"):
-        OwnProgram(source, cell_of("Net"))
+        UserProgram(source, cell_of("Net"))
     path.write_text("def program(batch, device): return lambda: 2.0")
     with pytest.raises(BackendError, match="differs from"):
-        OwnProgram(source, cell_of("Net"))
+        UserProgram(source, cell_of("Net"))
 
 
 def test_shapes_that_change_are_seen_between_blocks(made):
@@ -147,13 +146,13 @@ WAITED = """
 import itertools, sys
 import jax, jax.numpy as jnp, numpy as np, torch
 from kit.backends.entry import BackendError
-from kit.backends.program.backend import BACKEND, OwnProgram
+from kit.backends.program.backend import BACKEND, UserProgram
 from kit.profile.cell import Cell
 from kit.profile.schema import ProgramSource, file_sha256
 
 def made(path, function="program", device="cpu"):
     source = ProgramSource(path=path, function=function, takes_task="tasks" in path, sha256=file_sha256(path))
-    return OwnProgram(source, Cell(workload="m", backend="program", device=device, task="train", batch=4,
+    return UserProgram(source, Cell(workload="m", backend="program", device=device, task="train", batch=4,
                                    precision="own", compile_mode="own", feed="own"))
 
 program = made(sys.argv[1], "in_jax")

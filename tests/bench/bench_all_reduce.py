@@ -17,7 +17,7 @@ import time
 
 from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
-from kit.backends.ranks import RankPlace
+from kit.backends.ranks import RankGroup
 from kit.runner.cpus import usable_cpus
 from kit.worker.address import LOOPBACK, free_address
 from kit.workloads.catalog import workload as workload_of
@@ -86,7 +86,7 @@ def _size(shape):
 def measured_ms(arguments, number, addresses):
     """Return the milliseconds of each all-reduce."""
     backend, workload = load(arguments.backend), workload_of(arguments.workload, {})
-    backend.join(RankPlace(number, addresses), "cpu", DEVICES // len(addresses))
+    backend.join(RankGroup(number, addresses), "cpu", DEVICES // len(addresses))
     backend.set_threads(max(1, len(usable_cpus())))
     shapes = [array.shape for array in initial_weights(workload, 0).values()]
     once = {

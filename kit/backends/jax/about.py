@@ -26,6 +26,6 @@ ENTRY = BackendEntry(
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     start_s=4.2,
     data_parallel={"cpu": "devices", "gpu": "devices", "tpu": "devices"},
-    # Members share a GPU: each takes what it needs, not three quarters of the memory at its start.
+    # Workers share a GPU: each takes what it needs, not three quarters of the memory at its start.
     sharing={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
 )

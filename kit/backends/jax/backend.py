@@ -1,8 +1,8 @@
 """JAX: Flax NNX modules and optax under jax.jit, staged ahead of time, with the state donated.
 
 The step is a pure function of a flat list of arrays: the "Functional training loop" of Flax' guide
-(https://flax.readthedocs.io/en/latest/guides/performance.html) with the tree of states, too, walked once and not in
-each step.
+(https://flax.readthedocs.io/en/latest/guides/performance.html), but the tree of states is walked once and not in each
+step.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import optax
 from flax import nnx
 from numpy.typing import NDArray
 
-from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.environment import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.hlo import kernel_ops
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.jax.mesh import Mesh, join
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import RankPlace, all_reduces
+from kit.backends.ranks import RankGroup, all_reduces
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -34,7 +34,7 @@ from kit.workloads.workload import Workload
 JaxBatch = tuple[jax.Array, jax.Array]
 Leaves = list[jax.Array]
 
-# What decides how much of a GPU's memory XLA takes: the second is the first's deprecated name, and both are refused.
+# The fraction of a GPU's memory that XLA takes. The second is the deprecated name of the first; XLA refuses both.
 MEMORY_FRACTION = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 MEMORY_VARIABLES = (*MEMORY_FRACTION, "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")
 OWN_PRECISION = jax.config.jax_default_matmul_precision
@@ -43,6 +43,8 @@ OWN_PRECISION = jax.config.jax_default_matmul_precision
 class JaxProgram(Program):
     """A cell in JAX. See `kit.backends.protocol.Program`."""
 
+    _executable: Any = None
+    _output: jax.Array | None = None  # of the last step
     _targets_at = ""  # the devices of a resident batch's targets
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
@@ -63,9 +65,7 @@ class JaxProgram(Program):
         leaves, self._tree = jax.tree.flatten((params, rest, optimizer_state))
         self._leaves: Leaves = mesh.put_everywhere([_plain(leaf) for leaf in leaves])
         jax.block_until_ready(self._leaves)
-        self._executable: Any = None
         self._logits = jax.jit(self._infer_step)
-        self._output: jax.Array | None = None
 
     def put(self, batch: HostBatch) -> JaxBatch:
         """Copy one batch to the device."""
@@ -83,12 +83,12 @@ class JaxProgram(Program):
         return True
 
     def compile(self) -> bool:
-        """Compile what was traced. `step` calls the executable, which cannot recompile."""
+        """Compile the traced step to an executable, which `step` calls and which cannot recompile."""
         self._executable = self._traced.compile()
         return True
 
     def step(self, batch: DeviceBatch) -> jax.Array:
-        """Run one optimizer update or one forward pass, dispatched and not waited for."""
+        """Dispatch one optimizer update or one forward pass, and do not wait for it."""
         if self._host_feed:
             batch = self._mesh.put_split(batch)
         if self._train:
@@ -103,7 +103,7 @@ class JaxProgram(Program):
             self._output.block_until_ready()
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
-        """Return the output of a function of its own."""
+        """Return the output of a separate function."""
         return self.to_host(self._logits(self._leaves, *self._mesh.put_everywhere(tuple(batch))))
 
     def to_host(self, output: jax.Array) -> NDArray[np.float32]:
@@ -111,11 +111,11 @@ class JaxProgram(Program):
         return self._mesh.to_host(output)
 
     def kernels(self) -> list[str]:
-        """Name loops, products and library calls of the executable."""
+        """Name the loops, products and library calls of the executable."""
         return kernel_ops(self._executable.as_text())
 
     def settings(self) -> dict[str, str]:
-        """Return the precision of matrix products, and of a GPU the memory; XLA chooses kernels by trying them."""
+        """Return the precision of products, and the memory settings of a GPU. XLA tries kernels and takes the best."""
         precision = str(jax.config.jax_default_matmul_precision)
         if self._on_gpu:
             precision = tf32_setting(precision)
@@ -125,11 +125,11 @@ class JaxProgram(Program):
         return settings | variables_set(*(MEMORY_VARIABLES if self._on_gpu else ()))
 
     def compilations(self) -> Compilations:
-        """Count the executable, the only thing that `step` calls."""
+        """Count the executable: `step` calls nothing else."""
         return Compilations(count=int(self._executable is not None))
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
-        """Return the step; of several devices the partitioner adds what averages gradients, as the loss is a mean."""
+        """Return the step. The loss is a mean, so on several devices the partitioner averages gradients."""
         if not self._mesh.is_split:
             return jax.jit(self._train_step, donate_argnums=0)
         step = self._train_step if all_reduces() else self._mesh.each_by_itself(self._train_step)
@@ -154,60 +154,60 @@ class JaxBackend:
 
     name = ENTRY.name
     version = jax.__version__
-    _joined: tuple[RankPlace | None, int] = None, 1
+    _joined: tuple[RankGroup | None, int] = None, 1
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
-        """Size the CPU client's pool, which starts with it; reports the pool's threads as the kernel lists them.
+        """Set the size of the CPU client's pool and start it; reports the pool's threads as the kernel lists them.
 
-        JAX has no call for this. XLA's CPU client reads a variable once, when it starts, and otherwise takes the CPUs
-        the process may run on (`DefaultThreadPoolSize` in xla/pjrt/utils.cc).
+        JAX has no call for this. XLA's CPU client reads a variable once, when it starts. Without the variable it takes
+        the CPUs that the process may run on (`DefaultThreadPoolSize` in xla/pjrt/utils.cc).
         """
         if threads is not None:
             os.environ["NPROC"] = str(threads)
         jax.devices("cpu")
         counted = 0
         for name in Path("/proc/self/task").glob("*/comm"):
-            with suppress(OSError):  # one that has ended since it was listed: JAX's start-up has some that do
-                counted += name.read_text() == "tf_XLAEigen\n"  # cut to 15 characters by the kernel
+            with suppress(OSError):  # some threads of JAX's start end after they were listed
+                counted += name.read_text() == "tf_XLAEigen\n"  # the kernel cuts names to 15 characters
         return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
 
-    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
+    def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
         """Give this process its devices, and connect it to the other ranks."""
         self._joined = ranks, devices
         join(ranks, kind, devices)
 
     def count(self, kind: str) -> int:
-        """Count the devices of a platform, where JAX has a plugin for it."""
-        with suppress(RuntimeError):  # JAX's answer where it has no such platform
+        """Count the devices of a platform; 0 without a plugin for it."""
+        with suppress(RuntimeError):  # JAX raises it for a platform that it does not have
             return len(jax.local_devices(backend=kind))
         return 0
 
-    def share_gpu_memory(self, share: float) -> None:
-        """Set the part of the GPU's memory that XLA may take, unless the user has."""
+    def share_gpu_memory(self, fraction: float) -> None:
+        """Limit the GPU memory that XLA takes, unless the user has set a limit."""
         if not keeps_defaults() and not any(os.environ.get(name) for name in MEMORY_FRACTION):
-            os.environ[MEMORY_FRACTION[0]] = f"{share:.3f}"
+            os.environ[MEMORY_FRACTION[0]] = f"{fraction:.3f}"
 
     def peak_memory_b(self, device: str) -> int | None:
-        """Return what the device's own allocator says."""
+        """Return the most that the device's allocator held; None if it keeps no statistics."""
         stats = jax.local_devices(backend=device)[0].memory_stats()
         return None if stats is None else stats.get("peak_bytes_in_use")
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""
-        jax.config.update("jax_enable_compilation_cache", False)  # a compile is a compile, whatever is on disk
+        jax.config.update("jax_enable_compilation_cache", False)  # nothing compiled earlier is reused
         set_precision(cell)
         return JaxProgram(workload, cell, weights, seed, Mesh(cell.device, *self._joined))
 
 
 def set_precision(cell: Cell) -> None:
-    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU, six passes on a TPU."""
+    """Set what an accelerator computes float32 products in: float32 (on a TPU in six passes) or TensorFloat-32."""
     if cell.device != "cpu":
         precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
         jax.config.update("jax_default_matmul_precision", OWN_PRECISION if keeps_precision(cell) else precision)
 
 
 def computed_in(precision: str) -> Any:  # noqa: ANN401 - a type of NumPy's or of ml_dtypes
-    """Return the type of a precision's arrays."""
+    """Return the type that layers compute in."""
     return jnp.bfloat16 if precision == "bfloat16" else jnp.float32
 
 
@@ -220,7 +220,7 @@ def _reconstruction(model: nnx.Sequential, inputs: jax.Array, _targets: jax.Arra
 
 
 def _plain(leaf: jax.Array) -> jax.Array:
-    """Return dropout's keys as plain uint32 arrays: typed keys would take every call off JAX's fast dispatch path."""
+    """Return dropout keys as plain uint32 arrays, because JAX does not dispatch typed keys by its fast path."""
     return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 

@@ -18,15 +18,15 @@ from kit.workloads.weights import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
 Step: TypeAlias = nnx.Module | Callable[[jax.Array], jax.Array]
-# The workload's name of a weight -> the parameter, or those that its last axis is cut into.
+# The workload's name of a weight -> the parameter, or several parameters that divide its last axis.
 Parameters: TypeAlias = dict[str, list[nnx.Param]]
 
 ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": [nnx.tanh], "sigmoid": [nnx.sigmoid]}
-WEIGHT_NAMES = ("kernel", "bias")  # of a Dense layer and of a convolution, here as in a workload
+WEIGHT_NAMES = ("kernel", "bias")  # nnx.Linear and nnx.Conv use the workload's names
 
 
 class Recurrent(nnx.Module):  # type: ignore[misc]
-    """An nnx.RNN or two, of whose results one goes on: the states of all steps, or the last of each direction."""
+    """One nnx.RNN or two that return the states of all steps, or the last state of each direction."""
 
     def __init__(self, cells: list[nnx.RNNCellBase], rngs: nnx.Rngs, *, sequences: bool = False) -> None:
         layers = [nnx.RNN(cell, rngs=rngs) for cell in cells]
@@ -37,7 +37,7 @@ class Recurrent(nnx.Module):  # type: ignore[misc]
         """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
         carry = None
         if isinstance(self.layer, nnx.RNN) and isinstance(cell := self.layer.cell, nnx.SimpleCell):
-            # Flax' own is float32, and its scan wants back the type that it began with.
+            # Flax begins in float32, but its scan must return the type that it began with.
             carry = jnp.zeros((len(x), cell.hidden_features), cell.dtype)
         carries, states = self.layer(x, initial_carry=carry, return_carry=True)
         if self._sequences:

@@ -1,4 +1,4 @@
-"""Operations in JAX: compiled ahead of time; what is updated in place is donated."""
+"""Operations in JAX: they are compiled ahead of time, and an array that is updated in place is donated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class JaxOperation(JaxProgram):
         self._mesh = Mesh(cell.device)
         self._device = self._mesh.device
         self._on_gpu = cell.device == "gpu"
-        self._executable = self._output = None
         self._call = self._made(cell)
 
     def _made(self, cell: Cell) -> Callable[[], jax.Array]:
@@ -35,7 +34,7 @@ class JaxOperation(JaxProgram):
                 return lambda: product(a, b)
             case "triad":
                 self._output, b = (self._put(np.ones(length(cell), np.float32)) for _ in range(2))
-                # The first is the last step's output: what was donated may not be used again.
+                # A donated array may not be used again, so the first argument is the last step's output.
                 add = self._compiled(lambda a, b: a + TRIAD_SCALE * b, self._output, b, donated=(0,))
                 return lambda: add(self._output, b)
             case "copy_in":
@@ -46,10 +45,10 @@ class JaxOperation(JaxProgram):
                 is_host = self._device.platform == "cpu"
 
                 def copy_out() -> jax.Array:
-                    # An array keeps what it was once copied to: this one is new, and shares the memory.
+                    # An array caches its copy on the host. This one is new and shares the device's memory.
                     fresh = jax.make_array_from_single_device_arrays(there.shape, there.sharding, [there])
                     array = np.asarray(fresh)
-                    if is_host:  # a view
+                    if is_host:  # the array is a view
                         np.copyto(host, array)
                     return there
 
@@ -62,15 +61,15 @@ class JaxOperation(JaxProgram):
                 raise ENTRY.untranslated(cell)
 
     def trace(self) -> bool:
-        """Nothing: it was compiled as it was built."""
+        """Do nothing: the operation was compiled when it was built."""
         return False
 
     def compile(self) -> bool:
-        """Nothing, as `trace`."""
+        """Do nothing, as `trace`."""
         return False
 
     def step(self, _batch: DeviceBatch) -> jax.Array:
-        """Run it once."""
+        """Run the operation once."""
         self._output = self._call()
         return self._output
 

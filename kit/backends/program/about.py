@@ -1,4 +1,4 @@
-"""A user's own program: it brings its framework, whichever that is."""
+"""A user program: it brings its own framework."""
 
 from kit.backends.entry import BackendEntry
 from kit.backends.jax.about import ENTRY as JAX
@@ -9,7 +9,7 @@ ENTRY = BackendEntry(
     name="program",
     title="program",
     rank=9,
-    module="numpy",  # what every interpreter has that runs members
+    module="numpy",  # every interpreter that runs workers has it
     distributions=("numpy",),
     packages=(),
     compile_modes=(OWN,),
@@ -20,7 +20,7 @@ ENTRY = BackendEntry(
     builds_workloads=False,
 )
 
-# Of a suite of programs.
+# These axes have one value in a suite of user programs.
 OWN_AXES = {
     "backends": [ENTRY.name],
     "compile_modes": list(ENTRY.compile_modes),

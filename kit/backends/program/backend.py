@@ -1,15 +1,19 @@
-"""A user's own program: a function of theirs makes a step, and this runs it as any other program's.
+"""A user program: a function of the user makes a step, and Steadykit runs it like the step of a network.
 
-function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how is it waited for? ─► step …
+function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how to wait for it? ─► step …
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,60 +22,65 @@ from numpy.typing import NDArray
 from kit.backends.catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
-from kit.backends.program.results import CUDA, HOST, device_of, floats, kind_of, leaves, shapes, waits_for
-from kit.backends.program.source import import_function
+from kit.backends.program.results import CUDA, HOST, Shape, device_of, floats, kind_of, leaves, shapes, waits_for
 from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
-from kit.profile.schema import ProgramSource
+from kit.profile.schema import ProgramSource, file_sha256
 
 PARTS = ("step", "synchronize", "batches")
-# No framework starts one operation in less: a step below it has done nothing, or nothing has been waited for.
+# No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 
 
-class OwnProgram(Runnable):
-    """What a user's function has made: `kit.backends.protocol.Runnable`.
+class UserProgram(Runnable):
+    """What a user's function made: `kit.backends.protocol.Runnable`.
 
     Args:
         source: where the function is.
-        cell: whose batch, device and, where the function takes it, task the function is told.
+        cell: the function gets its batch, its device and, if it takes one, its task.
 
     Attributes:
         batches: what the steps take, without end.
 
     Raises:
-        BackendError: the function cannot be called so, or made no step.
+        BackendError: the function does not take these arguments, or made no step.
     """
 
     step: Callable[[DeviceBatch], Output]
     synchronize: Callable[[], None]
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
+        parts = _parts(source, cell)
+        user_step: Callable[..., Output] = parts["step"]
         self._device = cell.device
-        self._shapes: list[tuple[int, ...]] | None = None
-        self._last: Output = None
-        made = _made(source, cell)
-        user_step: Callable[..., Output] = made["step"]
-        self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in made else lambda _: user_step()
-        self.batches: Iterator[DeviceBatch] = _again(made["batches"]) if "batches" in made else repeat(None)
-        waits_itself = "synchronize" in made
-        self.step = self._call if waits_itself else self._kept_step
-        self.synchronize = made["synchronize"] if waits_itself else self._first_wait
+        self._shapes: list[Shape] | None = None  # of the first step's result
+        self._output: Output = None
+        self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in parts else lambda _: user_step()
+        self.batches: Iterator[DeviceBatch] = _repeated(parts["batches"]) if "batches" in parts else repeat(None)
+        if "synchronize" in parts:
+            self.step, self.synchronize = self._call, parts["synchronize"]
+        else:
+            self.step, self.synchronize = self._remembered_step, self._first_wait
 
     def check(self, output: Output, step_ns: NDArray[np.int64]) -> None:
-        """Look at what the last of some steps returned, and at their times, shape (steps,).
+        """Check what the last of some steps returned, and their times, shape (steps,).
 
         Raises:
-            BackendError: it lies on another device, is of another shape than the first step's, or took no time.
+            BackendError: the output is on another device, or differs in shape from the first, or took no time.
         """
         output_shapes = shapes(output)
         if self._shapes is None:
-            self._check_device(output)
             self._shapes = output_shapes
+            devices = {device for leaf in leaves(output) if (device := device_of(leaf)) not in (HOST, None)}
+            if devices and self._device not in devices:
+                raise BackendError(
+                    f"its step's result is on {', '.join(sorted(map(str, devices)))}, but {self._device} is measured; "
+                    "put the model and batches on the device that the function gets"
+                )
         if output_shapes != self._shapes:
             raise BackendError(
-                f"its first step returned {_shown(self._shapes)} and a later one {_shown(output_shapes)}, but all "
+                f"its first step returned {_joined(self._shapes)} and a later one {_joined(output_shapes)}, but all "
                 "steps must do the same work; drop a smaller last batch, as DataLoader(…, drop_last=True) does"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
@@ -80,94 +89,115 @@ class OwnProgram(Runnable):
                 "let it run the model and return the result"
             )
 
-    def _check_device(self, output: Output) -> None:
-        places = {place for leaf in leaves(output) if (place := device_of(leaf)) not in (HOST, None)}
-        if places and self._device not in places:
-            raise BackendError(
-                f"its step's result is on {', '.join(sorted(map(str, places)))}, but {self._device} is measured; "
-                "put the model and batches on the device that the function gets"
-            )
-
     def to_host(self, output: Output) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
         return floats(output)
 
     def compilations(self) -> Compilations:
-        """Not known: a program may compile as it likes."""
+        """Return that the number is unknown: a program may compile as it likes."""
         return Compilations(count=None, reason=reason("own_program"))
 
-    def _kept_step(self, batch: DeviceBatch) -> Output:
-        self._last = self._call(batch)
-        return self._last
+    def _remembered_step(self, batch: DeviceBatch) -> Output:
+        self._output = self._call(batch)
+        return self._output
 
     def _first_wait(self) -> None:
-        """Find out how steps are waited for, and wait for the first; each later one does no more than it must."""
+        """Wait for the first step, and choose how to wait for later ones: each does no more than it must."""
         try:
-            waits = waits_for(self._last)
+            waits = waits_for(self._output)
         except TypeError as error:
             raise BackendError(
                 f"its step returned {error}, which Steadykit cannot wait for; return the loss or the output on its "
                 'device, or add "synchronize"'
             ) from None
-        if not waits:
-            self.step, self.synchronize = self._call, _nothing
+        if not waits:  # what the step returns is complete, so nothing needs to remember it
+            self.step, self.synchronize = self._call, lambda: None
             return
 
         def synchronize() -> None:
             for wait in waits:
-                wait(self._last)
+                wait(self._output)
 
         synchronize()
         self.synchronize = synchronize
 
 
 class ProgramBackend:
-    """What members ask of a backend that builds no workload: the frameworks that the program has imported."""
+    """The backend of user programs: it answers for the frameworks that the program has imported."""
 
     name = ENTRY.name
 
     @property
     def version(self) -> str:
-        """The frameworks that are imported by now, each with its version: "torch 2.13.0"."""
+        """The imported frameworks, each with its version: "torch 2.13.0"."""
         frameworks = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
         if "tensorflow" in frameworks and "jax" in frameworks:
-            frameworks.remove("jax")  # TensorFlow imports it, too, where it is installed
+            frameworks.remove("jax")  # TensorFlow imports JAX, too, where it is installed
         return ", ".join(
             f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in frameworks or [ENTRY.module]
         )
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
-        """Set PyTorch's pools, where it is imported; others have read the variables that this process began with."""
+        """Set PyTorch's pools if it is imported; the others read their variables when this process began."""
         torch = sys.modules.get("torch")
         if torch is None:
             return ThreadSetting(None, reason("threads_by_environment"))
         if threads is not None:
             torch.set_num_threads(threads)
-            with suppress(RuntimeError):  # refused once work has begun: the program's file may have
+            with suppress(RuntimeError):  # PyTorch refuses once work has begun, perhaps in the program's file
                 torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
     def peak_memory_b(self, device: str) -> int | None:
-        """Ask PyTorch, where it is imported; others tell their own devices' alone."""
+        """Ask PyTorch if it is imported; the other frameworks do not report it."""
         torch = sys.modules.get("torch")
         return int(torch.cuda.max_memory_allocated()) if torch is not None and device == CUDA else None
 
     def count(self, kind: str) -> int:  # noqa: ARG002
-        """Return one of any kind: that the program has run on its device is seen on what its first step returns."""
+        """Return 1 for every kind: the result of the first step shows whether the program ran on its device."""
         return 1
 
 
-def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
-    """Call the user's function; return its parts, of which "step" is one."""
+def import_function(source: ProgramSource) -> Callable[..., Any]:
+    """Import the program's file, once in a process, and return its function. Exceptions of the file pass.
+
+    Raises:
+        BackendError: the file has changed since the run was planned, or has no such function.
+    """
+    # A file may have the name of a framework, so the module is called by its hash.
+    name = source.module or f"steadykit_program_{source.sha256[:16]}"
+    if source.module is None and name not in sys.modules:
+        spec = spec_from_file_location(name, source.path)
+        assert spec is not None and spec.loader is not None
+        # The file can import its neighbors, as a script can.
+        sys.path.insert(0, str(Path(source.path).parent))
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    module = import_module(name)
+    if file_sha256(module.__file__ or "") != source.sha256:
+        raise BackendError(f"{module.__file__} differs from {source.path} at the start of the run; start a new run")
+    function = getattr(module, source.function, None)
+    if not callable(function):
+        raise BackendError(f"{source.path} has no function {source.function!r}; define one that takes batch and device")
+    return function  # type: ignore[no-any-return]
+
+
+def line_in(source: ProgramSource, error: BaseException) -> int | None:
+    """Return the last line of the program's own file that the exception passed; None if it passed none."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source.path]
+    return lines[-1] if lines else None
+
+
+def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
+    """Call the user's function and return its parts, one of them "step"."""
     function = import_function(source)
-    given: dict[str, Any] = {"batch": cell.batch, "device": cell.device}
+    arguments: dict[str, Any] = {"batch": cell.batch, "device": cell.device}
     if source.takes_task:
-        given["task"] = cell.task
-    signature = inspect.signature(function)
+        arguments["task"] = cell.task
+    signature, wanted = inspect.signature(function), ", ".join(arguments)
     try:
-        signature.bind(**given)
+        signature.bind(**arguments)
     except TypeError:
-        wanted = ", ".join(given)
         if inspect.isclass(function):
             raise BackendError(
                 f"{source.function} is a class, but a user program is a function that returns a step; "
@@ -176,7 +206,7 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
         raise BackendError(
             f"{source.function}{signature} does not accept {wanted}; write def {source.function}({wanted})"
         ) from None
-    made = function(**given)
+    made = function(**arguments)
     parts = made if isinstance(made, dict) else {"step": made}
     for name, part in parts.items():
         if name not in PARTS:
@@ -189,11 +219,11 @@ def _made(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     return parts
 
 
-def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
-    """Yield the batches over and over; what it costs to get one is in its step.
+def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
+    """Yield the batches over and over. A step's time includes the time to get its batch.
 
     Raises:
-        BackendError: there is none (an iterator has none the second time), or the last is of another shape.
+        BackendError: there is no batch (an iterator has none the second time), or the last has another shape.
     """
     while True:
         iterator = iter(batches)
@@ -207,17 +237,13 @@ def _again(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
             yield last
         if (wanted := shapes(first)) != (last_shapes := shapes(last)):
             raise BackendError(
-                f"its first batch is {_shown(wanted)} and its last {_shown(last_shapes)}; drop an incomplete batch, "
+                f"its first batch is {_joined(wanted)} and its last {_joined(last_shapes)}; drop an incomplete batch, "
                 "as DataLoader(…, drop_last=True) does"
             )
 
 
-def _shown(of_leaves: list[tuple[int, ...]]) -> str:
-    return " and ".join(map(str, of_leaves)) or "nothing"
-
-
-def _nothing() -> None:
-    """What was returned is done."""
+def _joined(leaf_shapes: list[Shape]) -> str:
+    return " and ".join(map(str, leaf_shapes)) or "nothing"
 
 
 BACKEND = ProgramBackend()

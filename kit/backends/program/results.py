@@ -1,6 +1,6 @@
-"""What a user's step returns: its arrays, where they lie, and how to wait for them.
+"""What a step returned: its arrays, where they are, and how to wait for them.
 
-No framework is imported here: what a step returns is of a framework that the program has imported.
+This file imports no framework. An array can only belong to one that the program has imported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 Shape = tuple[int, ...]
 Wait = Callable[[Any], None]  # takes what the step returned
 
-# Where a result is that was copied to the host, or made there: it is done.
+# The device of NumPy arrays and numbers: they are complete.
 HOST = "host"
-# TensorFlow: "/job:localhost/replica:0/task:0/device:GPU:0".
-_TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
 CUDA = "gpu"
 _KINDS = {"cuda": CUDA, "rocm": CUDA}
-# By framework: its types of arrays, and the call that waits until a device has made what a step returned.
+# TensorFlow writes "/job:localhost/replica:0/task:0/device:GPU:0".
+_TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
+# The types of each framework's arrays, and the call that waits until a device has made what a step returned.
 _ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
 _WAITS: dict[str, Wait] = {
     "jax": lambda result: sys.modules["jax"].block_until_ready(result),  # noqa: PLW0108 - it may not be imported
@@ -32,7 +32,7 @@ _WAITS: dict[str, Wait] = {
 
 
 def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
-    """Return what a tree of dicts, lists and tuples holds; with JAX, of whatever else it knows as a tree."""
+    """Return what a tree of dicts, lists and tuples holds; if JAX is imported, of every tree that JAX knows."""
     jax = sys.modules.get("jax")
     return list(jax.tree.leaves(result) if jax is not None else _leaves(result))
 
@@ -46,7 +46,7 @@ def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
 
 
 def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
-    """Return the shape of each leaf; () for what has none."""
+    """Return the shape of each leaf; a leaf that has none counts as a number, ()."""
     return [tuple(int(size) for size in getattr(leaf, "shape", ())) for leaf in leaves(result)]
 
 
@@ -68,24 +68,23 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
 
 
 def kind_of(value: object) -> str:
-    """Return the name of its type."""
+    """Return the name of a value's type."""
     return "None" if value is None else type(value).__name__
 
 
 def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
-    """Return the calls that wait until devices have made the result; none where it was done when it was returned.
+    """Return the calls that wait until devices have made the result; none if it is already complete.
 
     Raises:
-        TypeError: nothing here can wait for what the message names.
+        TypeError: Steadykit cannot wait for what the message names.
     """
-    result_leaves = leaves(result)
+    result_leaves, waits = leaves(result), set()
     if not result_leaves:
         raise TypeError(kind_of(result))
-    waits = set()
     for leaf in result_leaves:
         device, framework = device_of(leaf), _framework(leaf)
         if device == HOST or (device == "cpu" and framework != "jax"):
-            continue  # on a CPU PyTorch and TensorFlow return from an operation when it is done; JAX does not
+            continue  # on a CPU an operation of PyTorch and TensorFlow returns when it is done; one of JAX does not
         if framework is None or (framework == "torch" and device != CUDA):
             raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
         waits.add(_WAITS[framework])
@@ -94,16 +93,13 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
 
 def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
     """Copy all floating-point leaves to the host; shape (elements,)."""
-    arrays = [np.ravel(_on_host(leaf)) for leaf in leaves(result) if _is_float(leaf)]
-    return np.concatenate([np.empty(0), *arrays]).astype(np.float32)
-
-
-def _is_float(leaf: Any) -> bool:  # noqa: ANN401
-    return isinstance(leaf, float) or (device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", "")))
-
-
-def _on_host(leaf: Any) -> NDArray[np.float32]:  # noqa: ANN401
-    return np.asarray(leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf, np.float32)
+    arrays = [np.empty(0, np.float32)]
+    for leaf in leaves(result):
+        is_array = device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", ""))
+        if is_array or isinstance(leaf, float):
+            on_host = leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf
+            arrays.append(np.ravel(np.asarray(on_host, np.float32)))
+    return np.concatenate(arrays)
 
 
 def _framework(leaf: Any) -> str | None:  # noqa: ANN401

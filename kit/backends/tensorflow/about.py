@@ -27,7 +27,7 @@ ENTRY = BackendEntry(
     ),
     environment_prefixes=("TF_", "KERAS_", "XLA_"),
     environment={
-        "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only: chatter would push the message that matters out of a failure's tail
+        "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only, so that a failure's last lines hold the message that matters
     },
-    sharing={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},  # each member takes what it needs, not all of the memory
+    sharing={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},  # each worker takes what it needs, not all of the memory
 )

@@ -1,6 +1,6 @@
-"""TensorFlow: Keras layers and optimizers in a training step of our own under tf.function; eager and XLA as modes.
+"""TensorFlow: Keras layers and optimizers in a training step under tf.function; eager and XLA are further modes.
 
-The step is the one of the guide "Writing a training loop from scratch in TensorFlow"
+The step is that of the guide "Writing a training loop from scratch in TensorFlow"
 (https://keras.io/guides/writing_a_custom_training_loop_in_tensorflow/), without its metrics.
 """
 
@@ -20,11 +20,11 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.entry import BackendError
+from kit.backends.environment import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.hlo import kernel_ops
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, RankPlace
+from kit.backends.ranks import ALONE, RankGroup
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.backends.tensorflow.workers import Workers
@@ -36,7 +36,7 @@ from kit.workloads.workload import Workload
 
 TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
 
-# Operations in a graph that loop, multiply or call a library.
+# These operations of a graph loop, multiply or call a library.
 KERNEL_OPS = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
 
 OWN_TF32 = tf.config.experimental.tensor_float_32_execution_enabled()
@@ -47,8 +47,8 @@ DEVICES = {"cpu": "/CPU:0", "gpu": "/GPU:0", "tpu": "/TPU:0"}
 def tpu_strategy() -> tf.distribute.TPUStrategy:
     """Return the strategy whose one replica is the first core of the local TPU system, which it initializes.
 
-    TensorFlow guide "Use TPUs" (https://www.tensorflow.org/guide/tpu). Only where the machine has a TPU: libtpu would
-    wait minutes for a cloud's metadata, and then end the process.
+    TensorFlow guide "Use TPUs" (https://www.tensorflow.org/guide/tpu). Without a TPU libtpu waits minutes for a cloud's
+    metadata and then ends the process.
     """
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
     topology = tf.tpu.experimental.initialize_tpu_system(resolver)
@@ -57,18 +57,21 @@ def tpu_strategy() -> tf.distribute.TPUStrategy:
 
 
 class TensorFlowProgram(Program):
-    """A cell in TensorFlow. The graph is optimized, and XLA compiles, in the first call."""
+    """A cell in TensorFlow. The first call optimizes the graph, or compiles it by XLA."""
+
+    _output: tf.Tensor | None = None  # of the last step
+    _targets_at = ""  # the device of a resident batch's targets
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, workers: Workers) -> None:
         self._workers = workers
         self._device = DEVICES[cell.device]
-        # On a CPU a tf.function returns when it is done; only an accelerator is left running behind it.
+        # A step on a CPU returns when it is done; an accelerator works on after the call.
         self._asynchronous = cell.device != "cpu"
         self._tpu = cell.device == "tpu"
         self._host_feed = cell.feed == "host"
         self._train = cell.task == "train"
         self._xla = cell.compile_mode == "xla"
-        # TensorFlow keeps int32 in host memory, where it would be copied from in each step; int64 it does not.
+        # TensorFlow keeps int32 in host memory and copies it in each step. It does not do so with int64.
         self._target_type = np.int64 if self._asynchronous else np.int32
         batch = cell.batch // workers.size
         inputs = tf.TensorSpec((batch, *workload.input_shape), tf.float32)
@@ -87,21 +90,19 @@ class TensorFlowProgram(Program):
         step = self._train_step if self._train else self._infer_step
         self._eager = cell.compile_mode == "eager"
         self._call: Any = step  # until it is traced
-        # What a TPUStrategy runs is compiled by XLA whatever the mode.
+        # XLA compiles what a TPUStrategy runs, whatever the mode.
         self._function = tf.function(self._on_device(step), jit_compile=self._xla and not self._tpu)
         self._logits = tf.function(self._on_device(self._infer_step))
-        self._output: tf.Tensor | None = None
-        self._targets_at = ""
 
     def put(self, batch: HostBatch) -> TensorFlowBatch:
         """Copy one batch to the device."""
         resident = self._tensors(batch)
         self.synchronize()
-        self._targets_at = resident[1].backing_device  # int32 would stay with the host, and be copied in each step
+        self._targets_at = resident[1].backing_device
         return resident
 
     def trace(self) -> bool:
-        """Trace to a concrete function. `step` calls that, which cannot retrace; in eager mode nothing is traced."""
+        """Trace to a concrete function, which `step` calls and which cannot retrace. Eager mode traces nothing."""
         if not self._eager:
             self._call = self._function.get_concrete_function(*self._specs)
         return not self._eager
@@ -115,18 +116,18 @@ class TensorFlowProgram(Program):
     def synchronize(self) -> None:
         """Wait for the accelerator; on a CPU the step has returned when it is done."""
         if self._tpu and self._output is not None:
-            tf.reshape(self._output, [-1])[0].numpy()  # its first number: nothing else of TensorFlow waits for a TPU
+            tf.reshape(self._output, [-1])[0].numpy()  # TensorFlow has no other wait for a TPU than copying a number
         elif self._asynchronous:
-            # What `tf.test.experimental.sync_devices` does on every device that is visible.
+            # `tf.test.experimental.sync_devices` does this on every visible device.
             with tf.device(self._device):
                 tf.raw_ops.SyncDevice()
 
     def predict(self, batch: HostBatch) -> NDArray[np.float32]:
-        """Return the output of a function of its own."""
+        """Return the output of a separate function."""
         return self.to_host(self._logits(self._tensors(batch)[0]))
 
     def kernels(self) -> list[str]:
-        """Name the telling operations of the traced function, which an eager step runs, too; or what XLA made of it."""
+        """Name operations of the traced function, which an eager step runs, too; under XLA those of its program."""
         if self._xla:
             return kernel_ops(self._function.experimental_get_compiler_ir(*self._specs)(stage="optimized_hlo"))
         graph = self._function.get_concrete_function(*self._specs).graph.as_graph_def()
@@ -134,7 +135,7 @@ class TensorFlowProgram(Program):
         return sorted({node.op for node in nodes if node.op.startswith(KERNEL_OPS)})
 
     def settings(self) -> dict[str, str]:
-        """Return the switch of TensorFloat-32, which holds for a TPU's bfloat16, too; and what a GPU alone has."""
+        """Return the switch of TensorFloat-32, which applies to a TPU's bfloat16, too, and the settings of a GPU."""
         switch = tf.config.experimental.tensor_float_32_execution_enabled()
         if self._tpu:
             return {"tensor_float_32": str(switch)} | variables_set()
@@ -150,7 +151,7 @@ class TensorFlowProgram(Program):
         return settings | self._workers.settings | variables_set("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR")
 
     def compilations(self) -> Compilations:
-        """Return how often the step has been traced; under XLA each trace is compiled once."""
+        """Return how often TensorFlow traced the step; XLA compiles each trace once."""
         if self._eager:
             return Compilations(count=None, reason=reason("eager"))
         return Compilations(count=self._function.experimental_get_tracing_count())
@@ -158,12 +159,12 @@ class TensorFlowProgram(Program):
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         return (lambda *batch: tpu_strategy().run(step, args=batch)) if self._tpu else step
 
-    def _place(self) -> AbstractContextManager[object]:
-        """Return the device of a step; a replica has its own."""
+    def _device_scope(self) -> AbstractContextManager[object]:
+        """Return the scope that puts operations on the device; a replica of a strategy has its own."""
         return nullcontext() if self._tpu else tf.device(self._device)
 
     def _train_step(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        with self._place():
+        with self._device_scope():
             with tf.GradientTape() as tape:
                 wanted = inputs if self._reconstruction else targets
                 loss = self._loss(wanted, self._model(inputs, training=True))
@@ -172,7 +173,7 @@ class TensorFlowProgram(Program):
             return loss
 
     def _infer_step(self, inputs: tf.Tensor) -> tf.Tensor:
-        with self._place():
+        with self._device_scope():
             return self._model(inputs, training=False)
 
     def _tensors(self, batch: HostBatch) -> TensorFlowBatch:
@@ -186,18 +187,18 @@ class TensorFlowBackend:
     name = ENTRY.name
     version = tf.__version__
     _ranks = ALONE
-    _kind = "cpu"  # of the ranks' device
+    _kind = "cpu"  # the kind of device of the ranks
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
-        """Set the intra-op and the inter-op pool; reports the intra-op pool, which it tells of no number of its own."""
+        """Set the intra-op and the inter-op pool; reports the intra-op pool. TensorFlow reports no default size."""
         if threads is None:
             return ThreadSetting(None, reason("threads_left_to_framework"))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
 
-    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
-        """Keep who the workers are: to connect to them starts what `set_threads` must come before."""
+    def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
+        """Remember the ranks. Connecting to them starts the runtime, and `set_threads` must come before that."""
         if devices != 1:
             raise BackendError(f"TensorFlow uses one process per {kind}, so this process cannot use {devices}")
         self._ranks, self._kind = ranks, kind
@@ -207,26 +208,26 @@ class TensorFlowBackend:
         return Workers(self._ranks, self._kind)
 
     def count(self, kind: str) -> int:
-        """Count CPUs, GPUs or cores of TPUs: to see a TPU's TensorFlow takes it, and another process cannot."""
+        """Count CPUs, GPUs or cores of TPUs. TensorFlow takes a TPU to count its cores, and other processes cannot."""
         if self._ranks.size > 1:
-            _ = self._workers  # nothing may ask for devices before
+            _ = self._workers  # the workers connect before anything asks for devices
         if kind != "tpu":
             return len(tf.config.list_physical_devices(kind.upper()))
         return len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0
 
-    def share_gpu_memory(self, share: float) -> None:
-        """Bound what TensorFlow's allocator takes of the first GPU, the one that cells are put on."""
+    def share_gpu_memory(self, fraction: float) -> None:
+        """Limit what TensorFlow's allocator takes of the first GPU, where cells run."""
         from kit.sensors.nvml import memory_b
 
         if keeps_defaults():
             return
         gpus, whole_b = tf.config.list_physical_devices("GPU"), memory_b(0)
         if gpus and whole_b is not None:
-            limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(share * whole_b / 2**20))
+            limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(fraction * whole_b / 2**20))
             tf.config.set_logical_device_configuration(gpus[0], [limit])
 
     def peak_memory_b(self, device: str) -> int | None:
-        """Return what TensorFlow's allocator held on the GPU."""
+        """Return the most that TensorFlow's allocator held on the GPU."""
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if device == "gpu" else None
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
@@ -234,16 +235,16 @@ class TensorFlowBackend:
         if self._ranks.size > 1 and cell.compile_mode == "xla" and cell.device == "cpu" and cell.task == "train":
             raise BackendError("TensorFlow's XLA has no collectives on a CPU; with --devices choose graph or eager")
         set_precision(cell)
-        # No other default from a user's keras.json.
+        # A user's keras.json may set other defaults.
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")
-        # Of dropout: each part of a batch has its own masks.
-        return TensorFlowProgram(workload, cell, weights, seed + self._ranks.number, self._workers)
+        seed += self._ranks.number  # each rank has its own dropout masks
+        return TensorFlowProgram(workload, cell, weights, seed, self._workers)
 
 
 def set_precision(cell: Cell) -> None:
-    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU."""
+    """Switch TensorFloat-32 on for "tf32" and off for other precisions, unless the framework decides."""
     allowed = OWN_TF32 if keeps_precision(cell) else cell.precision == "tf32"
     tf.config.experimental.enable_tensor_float_32_execution(allowed)
 

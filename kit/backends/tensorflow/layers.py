@@ -92,7 +92,7 @@ def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer
         case kinds.SimpleRNN():
             return keras.layers.SimpleRNN(layer.units)
         case kinds.LSTM():
-            # XLA compiles no call of cuDNN's, and Keras looks for a GPU only, not for XLA.
+            # XLA compiles no call into cuDNN, and Keras checks only for a GPU, not for XLA.
             use_cudnn = False if cell.compile_mode == "xla" else "auto"
             lstm = keras.layers.LSTM(layer.units, return_sequences=layer.sequences, use_cudnn=use_cudnn)
             return keras.layers.Bidirectional(lstm) if layer.bidirectional else lstm

@@ -1,4 +1,4 @@
-"""Operations in TensorFlow: traced functions, and for copies the calls that bring arrays in and out."""
+"""Operations in TensorFlow: traced functions; copies are the calls that move arrays to and from a device."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ class TensorFlowOperation(TensorFlowProgram):
         self._device = DEVICES[cell.device]
         self._asynchronous, self._tpu = cell.device != "cpu", cell.device == "tpu"
         self._eager = cell.workload.startswith("copy")
-        self._output = None
-        self._targets_at = ""
-        self._workers = Workers()  # alone: nothing is averaged
+        self._workers = Workers()
         with tf.device(self._device):
             self._run = self._made(cell)
 
@@ -39,7 +37,7 @@ class TensorFlowOperation(TensorFlowProgram):
                 updated = tf.Variable(a)
 
                 def add(b: tf.Tensor) -> tf.Tensor:
-                    # One operation that reads both and writes one: a <- a - alpha b.
+                    # This operation reads both and writes one: a <- a - alpha b.
                     tf.raw_ops.ResourceApplyGradientDescent(var=updated.handle, alpha=TRIAD_SCALE, delta=b)
                     return updated[0]
 
@@ -66,17 +64,17 @@ class TensorFlowOperation(TensorFlowProgram):
                 raise ENTRY.untranslated(cell)
 
     def trace(self) -> bool:
-        """Nothing: it was traced as it was built."""
+        """Do nothing: the operation was traced when it was built."""
         return False
 
     def step(self, _batch: DeviceBatch) -> tf.Tensor:
-        """Run it once."""
+        """Run the operation once."""
         self._output = self._run()
         return self._output
 
     def _traced(self, function: Callable[..., tf.Tensor], *tensors: tf.Tensor) -> Callable[[], tf.Tensor]:
         def placed(*arguments: tf.Tensor) -> tf.Tensor:
-            with self._place():
+            with self._device_scope():
                 return function(*arguments)
 
         self._function = tf.function(self._on_device(placed))

@@ -14,11 +14,11 @@ ENTRY = BackendEntry(
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
-    # OpenMP and MKL are its own thread pool; TensorFlow and JAX have other ones.
+    # PyTorch's thread pools are OpenMP's and MKL's; TensorFlow and JAX have their own.
     decided_by=(
         "OMP_*",
         "GLOO_*",
-        "NCCL_[!V]*",  # NCCL_VERSION sets nothing: it says what NVIDIA's images hold
+        "NCCL_[!V]*",  # NCCL_VERSION sets nothing: it names what an NVIDIA image contains
         "GOMP_*",
         "KMP_*",
         "MKL_*",

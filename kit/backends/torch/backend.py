@@ -1,8 +1,9 @@
 """PyTorch: eager (the default) or torch.compile, in the loop of its Quickstart tutorial.
 
-On a CPU images lie channels last in memory, as PyTorch's performance tuning guide advises for vision models: the same
-training step as channels first here, and inference in about two thirds of the time. On a GPU, where float32 kernels
-prefer it, they lie channels first. Shapes are channels first either way."""
+Shapes of images are channels first. In memory they are channels last on a CPU, as PyTorch's performance tuning guide
+advises for vision models: training took as long as channels first, and inference two thirds of the time. On a GPU they
+are channels first, which float32 kernels prefer.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from kit.backends.defaults import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.entry import BackendError
+from kit.backends.environment import keeps_defaults, keeps_precision, tf32_setting, variables_set
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, RankPlace, all_reduces
+from kit.backends.ranks import ALONE, RankGroup, all_reduces
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.profile.cell import Cell
@@ -32,7 +33,7 @@ from kit.workloads.workload import Workload
 
 TorchBatch = tuple[torch.Tensor, torch.Tensor]
 
-# Operators that are one fused kernel of a library, or the product that a loop or an attention is made of.
+# Operators that are a fused kernel of a library, or a product that a loop or an attention consists of.
 KERNEL_OPS = (
     "mkldnn_rnn_layer",
     "_cudnn_rnn",
@@ -48,19 +49,19 @@ KERNEL_OPS = (
     "baddbmm",
 )
 
-# Of the caching allocator, under its name until PyTorch 2.9 and its later one.
+# The caching allocator reads the first until PyTorch 2.9, and the second since.
 MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 OWN_MATMUL_PRECISION = torch.get_float32_matmul_precision()
 OWN_CUDNN = {name: getattr(torch.backends.cudnn, name) for name in ("benchmark", "allow_tf32")}
 
-# Of a collective, too: a step that waits longer has lost a rank.
+# A collective that waits longer, when ranks join or in a step, has lost a rank.
 JOIN_LIMIT_S = 600.0
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
 class InBfloat16(nn.Module):  # type: ignore[misc]
-    """A network whose forward pass is under autocast, its output float32, as weights, loss and update are."""
+    """A network with its forward pass under autocast. Its output is float32, as are weights, loss and update."""
 
     def __init__(self, network: nn.Module, device: str) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
         self._device = device
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the network makes of `x`."""
+        """Return the network's output in float32."""
         with torch.autocast(self._device, torch.bfloat16):
             output: torch.Tensor = self._network(x)
         return output.float()
@@ -77,9 +78,10 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
 class TorchProgram(Program):
     """A cell in PyTorch. torch.compile traces and compiles in its first call."""
 
+    _code: CodeType | None = None  # the step's, if it is compiled
     _targets_at = ""  # the device of a resident batch's targets
 
-    def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankPlace) -> None:
+    def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankGroup) -> None:
         self._device = torch.device(DEVICES[cell.device])
         self._on_gpu = cell.device == "gpu"
         self._host_feed = cell.feed == "host"
@@ -95,23 +97,25 @@ class TorchProgram(Program):
         self._model: Any = self._network
         if ranks is not ALONE and self._train:
             self._model = DistributedDataParallel(self._network)
-            self._model.require_backward_grad_sync = all_reduces()  # what its `no_sync` sets
+            self._model.require_backward_grad_sync = all_reduces()  # DDP's `no_sync` sets the same attribute
         if self._train:
             self._optimizer = build_optimizer(workload.optimizer, self._network.parameters())
         self._forward: Any = self._loss if self._train else self._model
-        self._code: CodeType | None = None
         if cell.compile_mode == "compile":
-            # An empty cache folder of its own for Inductor: a compile is a compile.
+            # Inductor gets an empty cache folder, so that nothing compiled earlier is reused.
             self._cache = tempfile.TemporaryDirectory(prefix="kit-inductor-", ignore_cleanup_errors=True)
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
-            method = _with_own_code(cast(MethodType, self._loss if self._train else self._logits))
-            self._code = method.__func__.__code__
-            # A program's shapes are fixed; without this a process' second program is compiled for any batch size.
+            # TorchDynamo keeps what it compiles by code object, eight entries at most, and tries them in turn in each
+            # call. Programs of one process would share the entries, so each has a copy of the code.
+            function = cast(MethodType, self._loss if self._train else self._logits).__func__
+            self._code = function.__code__.replace()
+            method = MethodType(FunctionType(self._code, function.__globals__), self)
+            # Shapes are fixed. Without this PyTorch compiles a process's second program for any batch size.
             self._forward = torch.compile(method, dynamic=False)
             self._graph_breaks_before = _count_graph_breaks()
 
     def put(self, batch: HostBatch) -> TorchBatch:
-        """Copy one batch into the framework's own, aligned memory."""
+        """Copy one batch into memory that PyTorch aligns."""
         inputs, targets = self._tensors(batch)
         resident = inputs.clone(), targets.clone()
         self.synchronize()
@@ -119,7 +123,7 @@ class TorchProgram(Program):
         return resident
 
     def pin(self, batch: HostBatch) -> HostBatch:
-        """Copy a batch into page-locked memory, which a GPU reads by itself: as DataLoader(pin_memory=True) does."""
+        """Copy a batch into page-locked memory, which a GPU reads by itself, as DataLoader(pin_memory=True) does."""
         if not self._on_gpu:
             return batch
         arrays = batch.inputs, batch.targets.astype(np.int64)
@@ -157,7 +161,7 @@ class TorchProgram(Program):
         return self.to_host(output)
 
     def kernels(self) -> list[str]:
-        """Name the telling operators of one more step, as PyTorch's own profiler sees them."""
+        """Name the operators of one more step that decide its speed, as PyTorch's own profiler sees them."""
         batch = HostBatch(np.zeros(self._batch_shape, np.float32), np.zeros(self._batch_shape[0], np.int32))
         with torch.autograd.profiler.profile() as profiled:
             self.step(batch if self._host_feed else self.put(batch))
@@ -174,7 +178,7 @@ class TorchProgram(Program):
         return event
 
     def settings(self) -> dict[str, str]:
-        """Return switches of TensorFloat-32, cuDNN's search for kernels, the share of memory, where targets lie."""
+        """Return switches of TensorFloat-32, cuDNN's search for kernels, the limit of memory, the targets' device."""
         precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
         targets = {"targets": self._targets_at} if self._targets_at else {}
         if not self._on_gpu:
@@ -188,9 +192,10 @@ class TorchProgram(Program):
         return settings | targets | variables_set(*MEMORY_VARIABLES)
 
     def compilations(self) -> Compilations:
-        """Count what TorchDynamo has compiled for the step, and graph breaks in this process since it was built."""
+        """Count TorchDynamo's compilations of the step, and graph breaks in this process since it was built."""
         if self._code is None:
             return Compilations(count=None, reason=reason("eager"))
+        # PyTorch has no public call for either count.
         compiled = torch._dynamo.eval_frame._debug_get_cache_entry_list(self._code)
         return Compilations(count=len(compiled), graph_breaks=_count_graph_breaks() - self._graph_breaks_before)
 
@@ -202,13 +207,13 @@ class TorchProgram(Program):
         return self._model(inputs)
 
     def _tensors(self, batch: HostBatch) -> TorchBatch:
-        """Return the batch on the device; on a CPU the inputs share its memory, as a DataLoader's would."""
-        # From memory that is not pinned a copy returns once it may be written to again, whatever is asked for.
+        """Return the batch on the device; on a CPU the inputs share the batch's memory, as a DataLoader's would."""
+        # A copy from memory that is not pinned waits in any case, until that memory may be written again.
         inputs = torch.from_numpy(batch.inputs).to(self._device, non_blocking=self._on_gpu)
         if self._image:
-            inputs = inputs.movedim(-1, 1)  # the shape is channels first now, the bytes still lie channels last
+            inputs = inputs.movedim(-1, 1)  # the shape is channels first now, the bytes are still channels last
             if self._layout is torch.contiguous_format:
-                # Of one channel no byte moves, and only the reshape renews the strides, by which cuDNN tells layouts.
+                # cuDNN takes the layout from the strides. With one channel no byte moves; the reshape renews strides.
                 inputs = inputs.contiguous().reshape(self._channels_first)
         return inputs, torch.from_numpy(batch.targets).to(self._device, torch.int64, non_blocking=self._on_gpu)
 
@@ -227,7 +232,7 @@ class TorchBackend:
             torch.set_num_interop_threads(threads)
         return ThreadSetting(torch.get_num_threads(), None)
 
-    def join(self, ranks: RankPlace, kind: str, devices: int) -> None:
+    def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
         """Connect by the variables that torchrun sets, over gloo or NCCL."""
         if devices != 1:
             raise BackendError(f"PyTorch uses one process per {kind}, so this process cannot use {devices}")
@@ -239,51 +244,41 @@ class TorchBackend:
             "RANK": str(ranks.number),
             "WORLD_SIZE": str(ranks.size),
         }
-        # Ranks are stopped while other members run; its own watch would end them after eight minutes.
+        # The runner stops ranks while other workers run, and NCCL's monitor would end them after eight minutes.
         os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
         torch.distributed.init_process_group(
             "nccl" if kind == "gpu" else "gloo", timeout=datetime.timedelta(seconds=JOIN_LIMIT_S)
         )
 
     def count(self, kind: str) -> int:
-        """Count CPU, CUDA or TPU devices; torch-tpu, where it is installed, has come with PyTorch's own import."""
+        """Count CPU, CUDA or TPU devices; PyTorch's import brings torch-tpu if it is installed."""
         counts = {"cpu": lambda: 1, "gpu": torch.cuda.device_count, "tpu": _tpus}
         return int(counts[kind]()) if kind in counts else 0
 
-    def share_gpu_memory(self, share: float) -> None:
-        """Bound what the caching allocator takes of the GPU, unless the user has."""
+    def share_gpu_memory(self, fraction: float) -> None:
+        """Limit what the caching allocator takes of the GPU, unless the user has set a limit."""
         bounded = any("per_process_memory_fraction" in os.environ.get(name, "") for name in MEMORY_VARIABLES)
         if torch.cuda.is_available() and not bounded and not keeps_defaults():
-            torch.cuda.set_per_process_memory_fraction(share)
+            torch.cuda.set_per_process_memory_fraction(fraction)
 
     def peak_memory_b(self, device: str) -> int | None:
-        """Return what the caching allocator's tensors took of the GPU."""
+        """Return the most that the caching allocator's tensors took of the GPU."""
         return torch.cuda.max_memory_allocated() if device == "gpu" else None
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TorchProgram:
         """Build the program."""
-        # Shapes are fixed: cuDNN's fastest kernel for them is found once, as XLA and TensorFlow do by themselves.
+        # Shapes are fixed, so cuDNN finds its fastest kernels once, as XLA and TensorFlow do by themselves.
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
         set_precision(cell)
-        torch.manual_seed(seed + self._ranks.number)  # of dropout: each part of a batch has its own masks
+        torch.manual_seed(seed + self._ranks.number)  # each rank has its own dropout masks
         return TorchProgram(workload, cell, weights, self._ranks)
 
 
 def set_precision(cell: Cell) -> None:
-    """Set what float32 is multiplied in. float32 is float32: no TensorFloat-32 on a GPU."""
+    """Switch TensorFloat-32 on for "tf32" and off for other precisions, unless the framework decides."""
     tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
     torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
-
-
-def _with_own_code(method: MethodType) -> MethodType:
-    """Return the method with a code object of its own.
-
-    TorchDynamo keeps what it compiles by code object, eight entries at most, and tries them in turn in each call: the
-    programs of one process would share them.
-    """
-    function = FunctionType(method.__func__.__code__.replace(), method.__func__.__globals__)
-    return MethodType(function, method.__self__)
 
 
 def _tpus() -> int:
@@ -292,7 +287,7 @@ def _tpus() -> int:
 
 
 def _count_graph_breaks() -> int:
-    """Return the graph breaks met in this process so far; TorchDynamo is imported here, which eager does not need."""
+    """Return the graph breaks of this process so far. This imports TorchDynamo, which eager mode does not need."""
     return sum(torch._dynamo.utils.counters["graph_break"].values())
 
 

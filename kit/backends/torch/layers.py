@@ -5,7 +5,7 @@ Conv2D kernel (h, w, in, out)            ──►  weight (out, in, h, w)
 Dense kernel (in, out)                   ──►  weight (out, in)
 LayerNorm scale, offset                  ──►  weight, bias
 recurrent kernel (in, gates units)       ──►  weight_ih (gates units, in), with the gates in the same order
-recurrent bias                           ──►  bias_ih; bias_hh, a second one of the same sum, stays zero and untrained
+recurrent bias                           ──►  bias_ih; the second bias, bias_hh, is zero and not trained
 Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
 """
 
@@ -34,7 +34,7 @@ DIRECTIONS = {"": "", "forward_": "", "backward_": "_reverse"}  # prefix of a wo
 
 
 class Recurrent(nn.Module):  # type: ignore[misc]
-    """An nn.RNN or nn.LSTM, of whose results one goes on: the states of all steps, or the last of each direction."""
+    """An nn.RNN or nn.LSTM that returns the states of all steps, or the last state of each direction."""
 
     def __init__(self, recurrent: nn.RNNBase, *, sequences: bool = False) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Recurrent(nn.Module):  # type: ignore[misc]
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return (batch, steps, units) or (batch, units) for (batch, steps, features); both directions side by side."""
         if torch.is_autocast_enabled(x.device.type):
-            # On a CPU without bfloat16 instructions PyTorch finds its own kernel by the type of the input alone.
+            # On a CPU without bfloat16 instructions PyTorch chooses its own kernel by the type of the input.
             x = x.to(torch.get_autocast_dtype(x.device.type))
         states, last = self.recurrent(x)
         if self._sequences:

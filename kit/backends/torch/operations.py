@@ -1,4 +1,4 @@
-"""Operations in PyTorch, eagerly: each is one call, into memory that is there already."""
+"""Operations in PyTorch, in eager mode: each is one call that writes into existing memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class TorchOperation(TorchProgram):
     def __init__(self, cell: Cell) -> None:
         self._device = torch.device(DEVICES[cell.device])
         self._on_gpu = cell.device == "gpu"
-        self._code = None
         on_device: dict[str, Any] = {"device": self._device}
         self._call: Callable[[], torch.Tensor]
         match cell.workload:
@@ -48,11 +47,11 @@ class TorchOperation(TorchProgram):
                 raise ENTRY.untranslated(cell)
 
     def step(self, _batch: DeviceBatch) -> torch.Tensor:
-        """Run it once."""
+        """Run the operation once."""
         return self._call()
 
     def to_host(self, output: torch.Tensor) -> NDArray[np.float32]:
-        """Copy the array that it works on; NumPy has no bfloat16."""
+        """Copy the array as float32, because NumPy has no bfloat16."""
         return super().to_host(output.float())
 
 
