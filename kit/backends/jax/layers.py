@@ -25,6 +25,15 @@ ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": 
 WEIGHT_NAMES = ("kernel", "bias")  # nnx.Linear and nnx.Conv use the workload's names
 
 
+def _unset(_key: jax.Array, shape: kinds.Shape, dtype: Any) -> jax.Array:  # noqa: ANN401 - a type of NumPy's
+    """Stand in for an initializer. The workload's weights follow, and JAX compiles a random draw for each shape."""
+    return jax.device_put(np.zeros(shape, dtype))
+
+
+KERNEL: dict[str, Any] = {"kernel_init": _unset}
+KERNELS: dict[str, Any] = {**KERNEL, "recurrent_kernel_init": _unset}
+
+
 class Recurrent(nnx.Module):  # type: ignore[misc]
     """One nnx.RNN or two that return the states of all steps, or the last state of each direction."""
 
@@ -69,10 +78,10 @@ class DecoderBlock(nnx.Module):  # type: ignore[misc]
     def __init__(self, layer: kinds.DecoderBlock, width: int, **options: Any) -> None:  # noqa: ANN401 - dtype and rngs
         wide = kinds.MLP_FACTOR * width
         self.norm_1 = nnx.LayerNorm(width, epsilon=layer.epsilon, **options)
-        self.attention = nnx.MultiHeadAttention(layer.heads, width, decode=False, **options)
+        self.attention = nnx.MultiHeadAttention(layer.heads, width, decode=False, **KERNEL, **options)
         self.norm_2 = nnx.LayerNorm(width, epsilon=layer.epsilon, **options)
-        self.up = nnx.Linear(width, wide, **options)
-        self.down = nnx.Linear(wide, width, **options)
+        self.up = nnx.Linear(width, wide, **KERNEL, **options)
+        self.down = nnx.Linear(wide, width, **KERNEL, **options)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, tokens, width)."""
@@ -89,7 +98,7 @@ def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -
         steps += layer
         for name, parts in parameters.items():
             for parameter, array in zip(parts, np.split(weights[f"{placed.name}.{name}"], len(parts), -1), strict=True):
-                parameter[...] = jnp.array(array.reshape(parameter.shape))
+                parameter.set_value(jnp.array(array.reshape(parameter.shape)))
     return nnx.Sequential(*steps)
 
 
@@ -100,10 +109,10 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
         case kinds.Dense():
-            linear = nnx.Linear(inputs, layer.units, **options)
+            linear = nnx.Linear(inputs, layer.units, **KERNEL, **options)
             return [linear, *ACTIVATIONS[layer.activation]], _parameters(linear)
         case kinds.Conv2D():
-            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), **options)
+            conv = nnx.Conv(inputs, layer.filters, layer.kernel, padding=layer.padding.upper(), **KERNEL, **options)
             return [conv, *ACTIVATIONS[layer.activation]], _parameters(conv)
         case kinds.MaxPool2D(size=size):
             return [lambda x: nnx.max_pool(x, window_shape=(size, size), strides=(size, size))], {}
@@ -112,7 +121,7 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
         case kinds.Flatten():
             return [lambda x: x.reshape(x.shape[0], -1)], {}
         case kinds.SimpleRNN():
-            cell = nnx.SimpleCell(inputs, layer.units, **options)
+            cell = nnx.SimpleCell(inputs, layer.units, **KERNELS, **options)
             parameters = {
                 "kernel": [cell.dense_i.kernel],
                 "recurrent_kernel": [cell.dense_h.kernel],
@@ -120,13 +129,13 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             }
             return [Recurrent([cell], options["rngs"])], parameters
         case kinds.LSTM():
-            cells = {prefix: nnx.OptimizedLSTMCell(inputs, layer.units, **options) for prefix in layer.prefixes}
-            parameters = {}
-            for prefix, cell in cells.items():
+            cells, parameters = [], {}
+            for prefix in layer.prefixes:
+                cells.append(cell := nnx.OptimizedLSTMCell(inputs, layer.units, **KERNELS, **options))
                 parameters[f"{prefix}kernel"] = [cell.dense_i.kernel]
                 parameters[f"{prefix}recurrent_kernel"] = [cell.dense_h.kernel]
                 parameters[f"{prefix}bias"] = [cell.dense_h.bias]
-            return [Recurrent(list(cells.values()), options["rngs"], sequences=layer.sequences)], parameters
+            return [Recurrent(cells, options["rngs"], sequences=layer.sequences)], parameters
         case kinds.Positions():
             positions = Positions(placed.input_shape, options["dtype"])
             return [positions], {"table": [positions.table]}
