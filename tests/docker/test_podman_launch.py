@@ -18,7 +18,7 @@ from kit.profile.store import read_profile
 pytestmark = pytest.mark.docker
 
 SHORT = ("--quick", "--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic")
-LOAD_S, ENDS_S = 600, 200
+ENDS_S = 200
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +68,10 @@ def loaded(client, image, as_user, python):
     """The image under test, in the user's Podman; its digest."""
     digest = client.images.get(image).id
     if subprocess.run([*as_user, "podman", "image", "exists", digest], cwd="/", check=False).returncode:
-        with tempfile.TemporaryFile() as archive:
+        with subprocess.Popen([*as_user, "podman", "load"], cwd="/", stdin=subprocess.PIPE) as load:
             for chunk in client.images.get(image).save(named=image):
-                archive.write(chunk)
-            archive.seek(0)
-            subprocess.run([*as_user, "podman", "load"], cwd="/", stdin=archive, check=True, timeout=LOAD_S)
+                load.stdin.write(chunk)
+        assert load.returncode == 0
     subprocess.run([*as_user, "podman", "tag", digest, image], cwd="/", check=True)
     return digest
 
