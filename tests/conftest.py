@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+# Where it is set, each process that a test starts would compile the kit anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 STANDINS = Path(__file__).parent / "standins"
 # Their files share what is dear: what the frameworks did, an image, two Slurm nodes.
 ONE_WORKER = ("backends", "docker", "fleet")
+# What takes longest begins first, so that it does not run alone at the end.
+FIRST = ("docker", "fleet", "backends", "devices", "docs", "faults", "worker")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -21,6 +25,11 @@ def usual_signals() -> None:
     """Let signals end this process and those it starts, as at a terminal: nohup and `&` have them ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    folders = {item: item.nodeid.split("/")[1] for item in items}
+    items.sort(key=lambda item: FIRST.index(folders[item]) if folders[item] in FIRST else len(FIRST))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -33,6 +42,7 @@ def pytest_xdist_make_scheduler(config, log):
             folder = nodeid.split("/")[1]
             return folder if folder in ONE_WORKER else super()._split_scope(nodeid)
 
+    config.option.loadscopereorder = False
     return ByFile(config, log)
 
 

@@ -44,7 +44,7 @@ def put(tree, path, where, text):
 @pytest.fixture
 def measured(tmp_path):
     """Run a command of a kit that has all that the page adds, and the page's data set: its launch."""
-    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit")
     for path, where, text in BLOCK.findall(EXTENDING.read_text()):
         put(tmp_path, path, where, text)
     put(tmp_path, "kit/backends/plain/__init__.py", "", "")

@@ -93,7 +93,7 @@ def test_a_program_that_computes_nothing_is_found_and_one_that_works_is_not(tmp_
 @pytest.mark.slow
 def test_a_backend_that_claims_a_network_and_computes_next_to_nothing_is_found(tmp_path):
     pytest.importorskip("torch")
-    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit")
     shutil.copytree(REPOSITORY / "tests/faults/planted/backends/plain", tmp_path / "kit/backends/plain")
     here = {"PYTHONPATH": os.fspath(tmp_path)}
     (tmp_path / "suite.toml").write_text(BACKENDS + MEASURE)

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from kit_process import REPOSITORY
@@ -12,23 +11,26 @@ from kit_process import REPOSITORY
 from kit.profile.store import read_profile
 
 PAGE = (REPOSITORY / "docs/start/tutorial.md").read_text(encoding="utf-8")
-# The page promises five minutes. On a slow machine beside other programs each cycle may be measured twice.
-LIMIT_S = 1100
+# The page promises five minutes. With fewer rounds and a smaller budget, its commands take a third of that.
+SHORTER = (("--rounds 4", "--rounds 2"), ("--budget 180", "--budget 10"))
+LIMIT_S = 600
 
 
 @pytest.mark.slow
 @pytest.mark.frameworks
-def test_each_command_of_the_tutorial_works(tmp_path, record_property):
+def test_each_command_of_the_tutorial_works(tmp_path):
     (model,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    commands = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
+    for written, typed in SHORTER:
+        assert written in commands
+        commands = commands.replace(written, typed)
     (tmp_path / "my_model.py").write_text(model)
     command = tmp_path / "bin/kit"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kit "$@"\n')
     command.chmod(0o755)
-    begin_s = time.monotonic()
     done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(commands)],
+        ["bash", "-e", "-c", commands],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
@@ -36,13 +38,12 @@ def test_each_command_of_the_tutorial_works(tmp_path, record_property):
         check=False,
         timeout=LIMIT_S,
     )
-    record_property("tutorial_s", round(time.monotonic() - begin_s))
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     first, threads = (read_profile(tmp_path / name) for name in ("first.json", "threads.json"))
     assert [result.cell.workload for result in first.cells] == ["wide", "narrow"]
     # Beside other programs a round is measured again.
-    assert min(len(result.launches) for result in first.cells) >= 4
+    assert min(len(result.launches) for result in first.cells) >= 2
     assert [result.cell.variant for result in threads.cells] == ["default", "one-thread"]
     assert "narrow" in done.stdout
     # A run whose output is redirected prints its table to standard error.

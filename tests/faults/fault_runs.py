@@ -15,7 +15,7 @@ PLANTED = Path(__file__).parent / "planted"
 # With the kit of this checkout, whichever is installed.
 PYTHONPATH = f"{PLANTED}{os.pathsep}{Path(__file__).parents[2]}"
 RUN_S = 100
-ROUNDS = 2
+ROUNDS, BATCH = 2, 16
 # Training and inference take turns, each in a process of its own.
 SUITE = f"""
 name = "small"
@@ -24,7 +24,7 @@ compare = ["task"]
 [cells]
 workloads = ["mlp"]
 backends = ["plain"]
-batches = [16]
+batches = [{BATCH}]
 [measure]
 rounds = {ROUNDS}
 cycles = 3
@@ -97,21 +97,22 @@ class Workplace:
         return {(kept.launch.cell_key, kept.launch.round): kept.launch.started for kept in run.launches()}
 
     def launches(self):
-        """(task, round) -> launch, of the profile."""
-        cells = read_profile(self.path).cells
-        return {(cell.cell.task, launch.round): launch for cell in cells for launch in cell.launches}
+        """(task, batch, round) -> launch, of the profile."""
+        cells = [(result.cell, result.launches) for result in read_profile(self.path).cells]
+        return {(cell.task, cell.batch, launch.round): launch for cell, launches in cells for launch in launches}
 
     def check_whole(self, kept=None):
         """The run has ended as an undisturbed one would; the launches that had finished are the very same."""
         profile = read_profile(self.path)
         assert not profile.interrupted
         # Cycles and rounds that other tests disturb are measured again: at most twice and half as many.
-        rounds = {number for _, number in self.launches()}
+        launches = self.launches()
+        rounds = {number for *_, number in launches}
         assert rounds in (set(range(ROUNDS)), set(range(ROUNDS + 1)))
-        assert set(self.launches()) == {(task, number) for task in ("train", "infer") for number in rounds}
-        assert all(launch.failure is None for launch in self.launches().values())
-        assert all(3 <= len(launch.blocks.cycle) <= 6 for launch in self.launches().values())
-        started = {(kept.cell_key, kept.round): kept.started for kept in self.launches().values()}
+        assert set(launches) == {(task, BATCH, number) for task in ("train", "infer") for number in rounds}
+        assert all(launch.failure is None for launch in launches.values())
+        assert all(3 <= len(launch.blocks.cycle) <= 6 for launch in launches.values())
+        started = {(kept.cell_key, kept.round): kept.started for kept in launches.values()}
         assert (kept or {}).items() <= started.items()
         left = {entry.name for entry in self.folder.iterdir() if entry.name.startswith((".kit-", self.path.name))}
         assert left == {self.path.name, profile.sidecar.file}

@@ -3,6 +3,10 @@
 import sys
 
 import pytest
+from click.testing import CliRunner
+from refusals import refusal
+
+from kit.cli.app import app
 
 OTHER_KIT = f"""#!/bin/sh
 exec {sys.executable} "$@" | sed 's/"kit":"[^"]*"/"kit":"0.0.1"/'
@@ -25,14 +29,14 @@ def script(folder, text):
     ("text", "says"),
     [
         (OTHER_KIT, "has kit 0.0.1, and this is kit"),
-        (WITHOUT_FRAMEWORK, "variant new: plain is not installed for"),
+        (WITHOUT_FRAMEWORK, "variant new: torch is not installed for"),
         (NO_KIT, "No module named kit"),
         (NO_ANSWER, "not from this kit"),
     ],
     ids=["another kit", "no framework", "no kit", "no answer"],
 )
-def test_an_interpreter_that_cannot(place, tmp_path, text, says):
-    refused(place, says, f"new:python={script(tmp_path, text)}")
+def test_an_interpreter_that_cannot(tmp_path, text, says):
+    refused(tmp_path, says, f"new:python={script(tmp_path, text)}")
 
 
 @pytest.mark.parametrize(
@@ -45,18 +49,16 @@ def test_an_interpreter_that_cannot(place, tmp_path, text, says):
         (["new"], "sets nothing"),
     ],
 )
-def test_a_variant_that_is_none(place, variants, says):
-    refused(place, says, *variants)
+def test_a_variant_that_is_none(tmp_path, variants, says):
+    refused(tmp_path, says, *variants)
 
 
-def test_two_who_set_threads(place):
-    refused(place, "OMP_NUM_THREADS and --threads both", "new:env=OMP_NUM_THREADS=1", more=("--threads", "1"))
+def test_two_who_set_threads(tmp_path):
+    refused(tmp_path, "OMP_NUM_THREADS and --threads both", "new:env=OMP_NUM_THREADS=1", more=("--threads", "1"))
 
 
-def refused(place, says, *variants, more=()):
-    answer = place.run(*more, *(word for variant in variants for word in ("--variant", variant)))
-    assert answer.code == 2, answer.stderr
-    (line,) = answer.stderr.splitlines()
-    assert says in line
-    assert answer.stdout == ""
-    assert not place.path.exists()
+def refused(folder, says, *variants, more=()):
+    words = ["run", "--quick", "--backend", "torch", "--data", "synthetic", "--out", str(folder / "run.json"), *more]
+    named = [word for variant in variants for word in ("--variant", variant)]
+    assert says in refusal(CliRunner().invoke(app, [*words, *named], standalone_mode=False))
+    assert not (folder / "run.json").exists()

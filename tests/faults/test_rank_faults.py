@@ -6,19 +6,13 @@ import pytest
 
 from kit.profile.store import read_profile
 
-TRAIN = "/train/"
-needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: each rank needs one of its own")
-pytestmark = needs_two_cpus
-
-
-def failure_of_training(place, answer):
-    """Of round 0; inference is whole, and no process is left."""
-    assert answer.code == 3, answer.stderr
-    launches = place.launches()
-    assert [name for name, launch in launches.items() if launch.failure is not None] == [("train", 0)]
-    assert {name for name in launches if name[0] == "infer"} >= {("infer", 0), ("infer", 1)}
-    assert place.left() == []
-    return launches["train", 0].failure
+pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: each rank needs one of its own")
+# By the batch of a cell that trains: what befalls rank 1, the code of the failure and some of its values.
+FAULTS = {
+    16: ({"at": "block", "nth": 1, "do": "kill"}, "signal", {"signal": "SIGKILL", "rank": 1}),
+    32: ({"at": "warmup", "do": "no_memory"}, "exception", {"rank": 1}),
+    64: ({"at": "import", "do": "kill"}, "signal", {"rank": 1}),
+}
 
 
 def test_ranks_divide_cpus_and_batches_and_the_launch_says_how(place):
@@ -33,31 +27,33 @@ def test_ranks_divide_cpus_and_batches_and_the_launch_says_how(place):
             assert sorted(cpu for rank in launch.ranks for cpu in rank.cpus) == cpus == launch.threads.cpus
 
 
-def test_a_rank_that_is_killed_in_a_block(place):
-    faults = [{"cell": TRAIN, "at": "block", "nth": 1, "rank": 1, "do": "kill"}]
-    failure = failure_of_training(place, place.run("--devices", "2", faults=faults))
-    assert (failure.reason.code, failure.reason.values) == ("signal", {"signal": "SIGKILL", "rank": 1})
-    assert len(place.launches()["train", 0].blocks.cycle) == 1
+def failures(place, planted, **environment):
+    """By batch, how training failed in round 0; inference is whole, and no process is left."""
+    faults = [{"cell": f"/train/b{batch}/", "rank": 1, **fault} for batch, (fault, *_) in planted.items()]
+    answer = place.run("--devices", "2", "--batch", ",".join(map(str, planted)), faults=faults, **environment)
+    assert answer.code == 3, answer.stderr
+    launches = place.launches()
+    assert [name for name, launch in launches.items() if launch.failure is not None] == [
+        ("train", batch, 0) for batch in planted
+    ]
+    assert {("infer", batch, number) for batch in planted for number in range(2)} <= set(launches)
+    assert place.left() == []
+    return {batch: launches["train", batch, 0].failure.reason for batch in planted}
+
+
+def test_a_rank_that_is_killed_or_gets_no_memory_is_named(place):
+    reasons = failures(place, FAULTS)
+    for batch, (_, code, values) in FAULTS.items():
+        assert reasons[batch].code == code
+        assert values.items() <= reasons[batch].values.items()
+    assert "MemoryError" in reasons[32].values["type"]
+    assert len(place.launches()["train", 16, 0].blocks.cycle) == 1
 
 
 @pytest.mark.slow
 def test_a_rank_that_hangs_is_ended_at_the_limit(place):
-    faults = [{"cell": TRAIN, "at": "build", "rank": 1, "do": "hang"}]
-    failure = failure_of_training(place, place.run("--devices", "2", faults=faults, KIT_PHASE_LIMIT_S="8"))
-    assert failure.reason.code == "phase_timeout"
-
-
-def test_a_rank_that_gets_no_memory(place):
-    faults = [{"cell": TRAIN, "at": "warmup", "rank": 1, "do": "no_memory"}]
-    failure = failure_of_training(place, place.run("--devices", "2", faults=faults))
-    assert "MemoryError" in failure.reason.values["type"]
-    assert failure.reason.values["rank"] == 1
-
-
-def test_a_rank_that_dies_before_it_is_there(place):
-    faults = [{"cell": TRAIN, "at": "import", "rank": 1, "do": "kill"}]
-    failure = failure_of_training(place, place.run("--devices", "2", faults=faults))
-    assert failure.reason.values["rank"] == 1
+    reasons = failures(place, {16: ({"at": "build", "do": "hang"},)}, KIT_PHASE_LIMIT_S="8")
+    assert reasons[16].code == "phase_timeout"
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner
-from fleet_runs import start_lost_nodes, state_of, waited
-from kit_process import REPOSITORY
+from fleet_runs import PYTHONPATH, start_lost_nodes, state_of, waited
 from refusals import refusal
 
 from kit.cli.app import app
 from kit.profile.store import read_profile
 
-RUN = ("run", "--quick", "--backend", "torch", "--workload", "mlp", "--task", "train", "--data", "synthetic")
+RUN = ("run", "--quick", "--workload", "mlp", "--task", "train", "--data", "synthetic", "--backend")
 OVER = ("--devices", "2", "--hosts", "2", "--out", "two.json")
 ENDS_S = 150
 
@@ -29,7 +28,7 @@ def job(slurm, tmp_path):
     def submit(*words):
         script = tmp_path / "job.sh"
         line = " ".join([sys.executable, "-m", "kit", *words])
-        script.write_text(f"#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {line}\n")
+        script.write_text(f"#!/bin/sh\nPYTHONPATH={PYTHONPATH} exec {line}\n")
         asked = ["sbatch", "--wait", "--nodes=2", "--exclusive", "--no-kill", "--no-requeue", "--output=job.out"]
         jobs.append(subprocess.Popen([*asked, script.name], cwd=tmp_path, stdout=subprocess.DEVNULL))
         return jobs[-1]
@@ -47,7 +46,7 @@ def output(folder):
 
 @pytest.mark.slow
 def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, tmp_path):
-    assert job(*RUN, *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
+    assert job(*RUN, "torch", *OVER, "--devices", "1", "--rounds", "1").wait(ENDS_S) == 0, output(tmp_path)
     profile = read_profile(tmp_path / "two.json")
     alone, shared = (result.launches[0] for result in sorted(profile.cells, key=lambda result: result.cell.devices))
     assert shared.parity.losses == pytest.approx(alone.parity.losses, rel=1e-5)
@@ -59,7 +58,7 @@ def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, 
 
 @pytest.mark.slow
 def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path):
-    running = job(*RUN, *OVER, "--rounds", "3")
+    running = job(*RUN, "plain", *OVER, "--rounds", "3")
     assert waited(lambda: "round 1 of 3 done" in output(tmp_path), ENDS_S), output(tmp_path)
     assert waited(ranks_on_n2)
     lose(*ranks_on_n2())
@@ -126,4 +125,4 @@ def test_hosts_that_are_not_here_are_one_line(monkeypatch, words, variables, lin
         pytest.skip("no Slurm: its scontrol lists an allocation's hosts")
     for name in ("SLURM_JOB_NODELIST", "SLURMD_NODENAME"):
         monkeypatch.setenv(name, variables.get(name, ""))
-    assert line in refusal(CliRunner().invoke(app, [*RUN, *words], standalone_mode=False))
+    assert line in refusal(CliRunner().invoke(app, [*RUN, "torch", *words], standalone_mode=False))

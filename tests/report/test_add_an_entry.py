@@ -25,7 +25,7 @@ RULE = re.search(r"```python\n# kit/audit/major_faults.py\n(.*?)```", ADD_ONS, r
 def copied_kit(tmp_path_factory):
     """A copy of the package with a format, a rule, a metric and a field more, and a profile beside it."""
     folder = tmp_path_factory.mktemp("copied")
-    shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "kit", folder / "kit")
     for file, opening, entry in (("metrics", "_METRICS = [\n", METRIC), ("axes", "RUN_FIELDS: ", FIELD)):
         written = folder / f"kit/compare/{file}.py"
         before, opened, rest = written.read_text().partition(opening)

@@ -77,17 +77,6 @@ def test_the_end_of_its_input_ends_the_command_stopped_or_not(supervised, tmp_pa
     assert not child.is_running() and not folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("raise SystemExit(3)", {"code": "exit_code", "values": {"exit_code": 3}}),
-        ("import os; os.kill(os.getpid(), 11)", {"code": "signal", "values": {"signal": "SIGSEGV"}}),
-    ],
-)
-def test_the_last_line_says_how_the_command_ended(supervised, code, why):
-    assert last_line(supervised(code)) == {"type": "Ended", "reason": why}
-
-
 def test_a_grace_lets_the_command_end_by_itself(supervised):
     process = supervised(ENDING.format(number=int(signal.SIGTERM)), "--grace", "10")
     process.stdout.readline()
