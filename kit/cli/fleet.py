@@ -93,7 +93,7 @@ def _measured(
 
     from kit.cli.run import parse_request
     from kit.compare.fleet import Absent
-    from kit.fleet.plan import FleetPlan
+    from kit.fleet.reframe_settings import FleetPlan
     from kit.fleet.run import check_reframe, measure, nodes_left
     from kit.suites.request import OPTIONS
     from kit.suites.suite import load_suite
@@ -153,7 +153,7 @@ def _unusable(node: FleetNode) -> Absent:
 def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:
     """Return the partition, empty where there is none, and its nodes."""
     from kit.fleet.nodes import FleetNode, slurm_nodes
-    from kit.fleet.plan import SLURM
+    from kit.fleet.reframe_settings import SLURM
 
     if scheduler in SLURM:
         return slurm_nodes(partition, nodes)

@@ -19,7 +19,7 @@ import msgspec
 
 from kit.environment import FLEET_PLAN
 from kit.errors import KitError
-from kit.fleet.plan import SYSTEM, FleetPlan, read_plan
+from kit.fleet.reframe_settings import SYSTEM, FleetPlan, read_plan
 from kit.profile.reason import Reason, reason
 from kit.profile.store import write_atomically
 
