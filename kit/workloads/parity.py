@@ -8,9 +8,9 @@ from kit.profile.cell import FRAMEWORKS_OWN
 from kit.workloads.optimizers import SGD
 from kit.workloads.workload import Workload
 
-# Losses recorded per launch: long enough for a wrong gradient to show. Of 36 pairs of correct programs 7 differed by more
-# than the tolerance within 16 losses, 1 within 8: a rounding that updates enlarge (docs/trust/measurements.md). Older
-# profiles have 20, under the workload's own optimizer: losses of another number are not compared.
+# Losses recorded per launch: long enough for a wrong gradient to show. Of 36 pairs of correct programs 7 differed by
+# more than the tolerance within 16 losses, 1 within 8: updates enlarge rounding (docs/trust/measurements.md).
+# Older profiles have 20, under the workload's own optimizer: losses of another number are not compared.
 PARITY_STEPS = 8
 
 # Samples in a parity step, whatever the cell's batch (at most the cell's own). A ReLU whose input is zero to within
