@@ -23,6 +23,7 @@ from kit.engine.connection import EngineError, local_engine
 from kit.engine.container import Container
 from kit.engine.container_options import ContainerOptions
 from kit.profile.reason import Reason, reason
+from kit.worker.supervisor import ENDED
 
 READ_B = 1 << 16
 # What an engine adds to the number of a signal that ended a container's first process.
@@ -37,7 +38,8 @@ def main(options: str) -> int:
     except EngineError as error:
         why = reason("refused", message=str(error))
     if why is not None:
-        _write(1, msgspec.json.encode({"type": "Ended", "reason": why}) + b"\n")
+        # It begins as the supervisor's own last line does, as half an answer may stand before it.
+        _write(1, ENDED + b', "reason": ' + msgspec.json.encode(why) + b"}\n")
     return 0
 
 

@@ -109,6 +109,7 @@ OTHERS: Templates = {
     "device_throttled": "its device was slowed for {share_pct} of the time: {causes}",
     "power_capped": "the power limit of its device is {cap_w}; the default is {default_w}",
     "device_shared": "{processes} other processes used its device",
+    "energy_disturbed": "its joules include other programs', which took {share_pct} of the CPUs' time meanwhile",
     "process_ended_early": "its process ended later, while it measured {cell}",
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",

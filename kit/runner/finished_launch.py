@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
+from kit.compare.clean_cycles import DEVICE_OTHERS
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.reason import Reason, reason
@@ -66,7 +67,11 @@ def _add_sampled(  # noqa: PLR0917
     is_asked = worker.has_energy
     if long_block is not None:
         (steps,), (window,) = long_block.steps, _windows(long_block)
-        entries += samples.energy("steady", [window], steps * cell.batch, steps)
+        others = (long_block.counters.get(DEVICE_OTHERS) or [0])[0]
+        entries += [
+            _without_joules(entry, reason("device_shared", processes=others)) if others else entry
+            for entry in samples.energy("steady", [window], steps * cell.batch, steps)
+        ]
     if cell.task == "fit" and launch.gave_number and is_asked:
         steps = sum(launch.blocks.steps)
         entries += samples.energy("fit", _windows(launch.blocks), steps * cell.batch, steps)

@@ -105,23 +105,23 @@ class Process:
 
     def wait(self) -> None:
         """Wait until it has gone, after `end`, and remove what is left."""
+        # Nobody reads any more: a supervisor must not wait for room to say how the worker ended.
+        assert self._popen.stdout is not None
+        self._popen.stdout.close()
         try:
             self._popen.wait(ENDS_S)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
             self._popen.wait()
-        assert self._popen.stdout is not None
-        self._popen.stdout.close()
         self._errors.close()
         if not self._folder:
             return
-        if self._popen.returncode < 0:
-            # A supervisor that was killed has left the folder, and what the worker has started.
-            for process in psutil.process_iter():
-                with suppress(psutil.Error):
-                    if process.environ().get("TMPDIR") == self._folder:
-                        process.kill()
+        # What the worker has started in sessions of their own is left, and all of it where the supervisor was killed.
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("TMPDIR") == self._folder:
+                    process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _send(self, line: bytes) -> None:

@@ -169,16 +169,18 @@ class Ranks:
                     deadline_ns = min(deadline_ns, now_ns() + int(grace_s * 1e9))
         failed = {rank: answer for rank, answer in answers.items() if isinstance(answer, Failed | Ended)}
         if failed or waiting:
-            raise self._failure(failed, why_late)
+            raise self._failure(failed, why_late, waiting)
         return [answers[rank] for rank in sorted(answers)]
 
-    def _failure(self, failed: Mapping[int, Failed | Ended], why_late: Reason | None = None) -> WorkerFailed:
+    def _failure(
+        self, failed: Mapping[int, Failed | Ended], why_late: Reason | None = None, late: Iterable[int] = ()
+    ) -> WorkerFailed:
         """Return the first cause, as an exception: an end before what ranks raised, as that follows from it.
 
         Where not the same program failed in all ranks, the worker is ended: a rank may wait for another for good.
         """
         ended = {rank: answer for rank, answer in failed.items() if isinstance(answer, Ended)}
-        rank, answer = next(iter((ended or failed).items()), (0, None))
+        rank, answer = next(iter((ended or failed).items()), (min(late, default=0), None))
         why = answer.reason if answer is not None else why_late
         assert why is not None
         tail = self._processes[rank].stderr_tail()

@@ -15,6 +15,7 @@ import os
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -260,20 +261,30 @@ class _Round:
         return next(iter(disturbances(worker.cell(key), worker.launches[key, group.key], blocks)), None)
 
     def _long_block(self, group: Group, key: str, worker: Worker, seconds: float) -> None:
-        """Run the block over which energy is measured; again, once, where others disturbed it."""
-        for _ in range(REPEATS_MOST):
+        """Run the block over which energy is measured; once more where others disturbed it: the better one counts."""
+        cell, launch = worker.cell(key), worker.launches[key, group.key]
+        tries: list[tuple[float, Blocks]] = []
+        while len(tries) < REPEATS_MOST:
             self._context.stop.check()
-            blocks = worker.long_block(key, group.key, seconds)
-            launch = worker.launches[key, group.key]
-            if blocks is None or {*disturbances(worker.cell(key), launch, blocks)} <= {None}:
+            if (blocks := worker.long_block(key, group.key, seconds)) is None:
                 return
+            self._add_device_others(cell, blocks)
+            fraction = disturbances(cell, launch, blocks)[0]
+            tries.append((-1.0 if fraction is None else fraction, blocks))
+            if fraction is None:
+                break
+        fraction, worker.long_blocks[key, group.key] = min(tries, key=itemgetter(0))
+        if fraction > 0:
+            launch.notes.append(reason("energy_disturbed", share_pct=100 * fraction))
 
-    def _device_others(self, cell: Cell) -> int | None:
-        """Return how many processes of others compute on the accelerators of a cell; None where it is not known."""
+    def _add_device_others(self, cell: Cell, blocks: Blocks) -> None:
+        """Add to a block how many processes of others compute on the cell's accelerators; None: not known."""
+        if cell.device == "cpu":
+            return
         alive = [worker for worker in self._workers if not worker.has_ended]
         holding = [worker for worker in alive if worker.plan.cells[0].device == cell.device]
         processes = holding[0].processes_on(cell) if holding else None
-        return None if processes is None else max(0, processes - len(holding))
+        blocks.counters[DEVICE_OTHERS] = [None if processes is None else max(0, processes - len(holding))]
 
     def _fit(self, group: Group, key: str, worker: Worker) -> None:
         """Run a fit to its end, in stretches that only let progress be shown and an interrupt be heeded."""
@@ -292,8 +303,7 @@ class _Round:
     ) -> None:
         """Add a block to its launch, and show it; `left`: the steps that a fit still has to do."""
         cell = worker.cell(key)
-        if cell.device != "cpu":
-            blocks.counters[DEVICE_OTHERS] = [self._device_others(cell)]
+        self._add_device_others(cell, blocks)
         worker.add(key, group.key, blocks, step_ns)
         self._context.progress.block_done(cell, blocks, left)
 

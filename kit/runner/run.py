@@ -119,8 +119,8 @@ class Run:
 
         Raises:
             KeyboardInterrupt: after the profile of the whole rounds is written; the folder stays for `resume`.
-            KitError: the disk is full, the folder is gone, or hosts are wanted that are not here; what had finished
-                is kept.
+            KitError: the disk is full, the folder is gone, a worker cannot be started, or hosts are wanted that are not
+                here; what had finished is kept.
         """
         hosts = allocated_hosts(self.plan.suite.hosts)
         bounded = budget_s is not None and budget_s < math.inf  # nor NaN, which click lets pass
@@ -128,19 +128,19 @@ class Run:
         try:
             complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, {}, hosts=hosts), deadline_ns)
             profile = self._write(interrupted=not complete)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, OSError, KitError) as error:
+            is_interrupt = isinstance(error, KeyboardInterrupt)
             # A profile that --force is to replace does not go for one without a round.
-            if self.rounds_done or not self.path.exists():
+            if self.rounds_done or (is_interrupt and not self.path.exists()):
                 with suppress(OSError):
                     self._write(interrupted=True)
             self._kept.close()
-            raise
-        except OSError as error:
-            self._kept.close()
-            raise KitError(
-                f"{error.filename or self.path}: {error.strerror or error}; fix this, then resume with "
-                f"`{resuming(self.path)}`"
-            ) from error
+            if is_interrupt:
+                raise
+            what = str(error)
+            if isinstance(error, OSError):
+                what = f"{error.filename or self.path}: {error.strerror or error}; fix this"
+            raise KitError(f"{what}, then resume with `{resuming(self.path)}`") from error
         if complete:
             self._kept.remove()
         else:

@@ -87,22 +87,23 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
     if variant.image is not None:
         return _container(spec, threads | shown)
     order = {name: value for name, value in WORKER_ENVIRONMENT.items() if name not in os.environ}
-    folder = str(Path(tempfile.gettempdir()) / f"steadykit-{uuid.uuid4().hex[:12]}")
+    name = f"steadykit-{uuid.uuid4().hex[:12]}"
     python = interpreter_for(prepare.backend, variant)
     cpus = ",".join(map(str, prepare.cpus))
     if (host := spec.host_of(rank)) == spec.host_of(0):
+        folder = str(Path(tempfile.gettempdir()) / name)
         words = _supervised(python, order | threads | shown | variant.env, "--folder", folder, "--cpus", cpus)
         return Command(words, os.environ, folder)
     # Which devices a worker sees is left to it: on another host they have other names.
     hidden = DEVICES[prepare.device].shown_by(prepare.devices, os.environ)
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    words = _supervised(python, order | threads | variant.env, "--folder", folder)
+    words = _supervised(python, order | threads | variant.env, "--folder", name)
     return Command([*SRUN, f"--immediate={SRUN_LIMIT_S}", f"--nodelist={host}", *words], environment)
 
 
 def _supervised(python: str, variables: Mapping[str, str], *options: str) -> list[str]:
     """Return the words of a supervisor and its worker, which has these variables."""
-    named = (f"{name}={value}" for name, value in variables.items())
+    named = (f"--env={name}={value}" for name, value in variables.items())
     return [python, "-m", "kit.worker.supervisor", *options, *named, python, "-m", "kit.worker"]
 
 

@@ -209,10 +209,7 @@ class Worker:
         return self._turn(program, block)
 
     def long_block(self, key: str, group: str, seconds: float) -> Blocks | None:
-        """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure.
-
-        It takes the place of an earlier one, which others disturbed.
-        """
+        """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure."""
         program = self._programs[key]
 
         def long_block() -> Blocks:
@@ -425,6 +422,11 @@ class Worker:
                 result = do()
             except WorkerFailed as failed:
                 self._take_failure(failed)
+                reference = None if program is None else self._programs.get(_reference_key(program.cell))
+                if program is not None and reference is not None and not self.has_ended:
+                    # The worker has released the one that failed of these two.
+                    for program_left in (program, reference):
+                        self._phase_of("finish", Release(program=program_left.index))
             if not self.has_ended:
                 self._asked.stop()
         except WorkerFailed as failed:

@@ -10,7 +10,7 @@ A runner that dies, by whatever signal, closes the input, and the worker's whole
 `--grace` it is the first process of a container of `kit launch`: the command gets SIGTERM and so many seconds first,
 and the exit status is the command's, or 128 + its signal.
 
-Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH] [NAME=VALUE …] COMMAND …``
+Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH] [--env=NAME=VALUE …] COMMAND …``
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 
 STOP = b"stop\n"
@@ -41,20 +41,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kit.worker.supervisor")
     parser.add_argument("--grace", type=float, metavar="S", help="between SIGTERM and SIGKILL")
     parser.add_argument("--cpus", default="", metavar="0,1", help="CPUs of the command")
-    parser.add_argument("--folder", default="", metavar="PATH", help="for temporary files; removed at the end")
+    parser.add_argument(
+        "--folder",
+        default="",
+        metavar="PATH",
+        help="for temporary files, in this host's folder of them; removed at the end",
+    )
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="variable of the command")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     if arguments.cpus:
         # Here, as a framework counts its CPUs while it is imported.
         os.sched_setaffinity(0, [int(cpu) for cpu in arguments.cpus.split(",")])
-    words = list(takewhile(lambda word: "=" in word, arguments.command))
-    variables = dict(word.split("=", 1) for word in words)
-    if arguments.folder:
-        Path(arguments.folder).mkdir(0o700)
-        variables = {"TMPDIR": arguments.folder, **variables}
+    variables = dict(word.split("=", 1) for word in arguments.env)
+    folder = Path(tempfile.gettempdir(), arguments.folder) if arguments.folder else None
     try:
-        supervised = _Supervised(arguments.command[len(words) :], variables)
+        if folder is not None:
+            folder.mkdir(0o700)
+            variables = {"TMPDIR": str(folder), **variables}
+        supervised = _Supervised(arguments.command, variables)
     except OSError as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         message = f"{error.filename}: {error.strerror}"
         _say("Ended", reason={"code": "refused", "values": {"message": message}})
         return 127
@@ -64,7 +72,8 @@ def main() -> int:
             supervised.end(arguments.grace)
     finally:
         code = supervised.kill()
-        shutil.rmtree(arguments.folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
     if arguments.grace is None:
         _say("Ended", reason=supervised.how_it_ended())
         return 0

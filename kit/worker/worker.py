@@ -251,7 +251,9 @@ class _Worker:
             running = _Running(trained, request.seed, program, batches)
         self._programs[request.program] = running
         # A user program may have imported its framework just now.
-        return _timed(begin_ns, LaunchPart(backend_version=backend.version))
+        done = _timed(begin_ns, LaunchPart(backend_version=backend.version))
+        done.part.device_ids = DEVICES[prepared.device].ids(wanted)
+        return done
 
     def _trace(self, request: Trace) -> Done:
         begin_ns = clock.now_ns()
@@ -309,8 +311,8 @@ class _Worker:
             raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
         program = running.program
         if isinstance(program, UserProgram):
-            first = request.segments[-1]
-            program.check(running.output, waits_ns[-first.waits :] // first.per_wait)
+            last = request.segments[-1]
+            program.check(running.output, waits_ns[-last.waits :] // last.per_wait)
         elif running.compiled_before is None:
             devices = {device_of(leaf) for leaf in leaves(running.output)} - {None}
             kinds = {HOST_DEVICE if device == HOST else str(device) for device in devices}
@@ -371,6 +373,7 @@ class _Worker:
         begin_ns, prepared, part = clock.now_ns(), self._prepared, LaunchPart(peak_memory_b=peak_memory_b())
         if prepared.device != HOST_DEVICE:
             part.peak_device_memory_b = self._backend.peak_memory_b(prepared.device)
+        # A user program may have opened its devices in its first step.
         part.device_ids = DEVICES[prepared.device].ids(prepared.devices // prepared.parts)
         part.calibration_end = clock.calibrate(self._source)
         part.certificate = clock.certify(self._source, self._calibration, part.calibration_end)

@@ -7,6 +7,7 @@ from scripted_launcher import Death, ScriptedLauncher
 
 from kit.compare.blocks import block_times_ns
 from kit.compare.clean_cycles import count_cycles
+from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.profile.store import read_profile, read_steps
 from kit.profile.unfinished import folder_of
@@ -41,6 +42,20 @@ def test_the_profile_on_disk_is_the_one_returned_with_every_step(conducted):
         assert len(steps[name]) == 1 + launch.warmup_steps + timed
     assert not folder_of(run.path).exists()
     assert run.watching.rounds == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_worker_that_cannot_be_started_costs_no_round_that_is_done(conducted):
+    class Refusing(ScriptedLauncher):
+        def start(self, spec, stop):
+            if len(self.specs) == 4:
+                raise KitError("no engine answers; start it")
+            return super().start(spec, stop)
+
+    run = conducted(rounds=3)
+    with pytest.raises(KitError, match="no engine answers; start it, then resume with `kit run --resume"):
+        run.begin(Refusing())
+    assert {len(result.launches) for result in read_profile(run.path).cells} == {1}
+    assert {len(result.launches) for result in run.go_on().cells} == {3}
 
 
 @pytest.mark.parametrize(("deaths", "rounds"), [([], {8}), ([Death("jax", "block", start=2)], {8, 3})])

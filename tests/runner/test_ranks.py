@@ -87,6 +87,7 @@ def failure_of(worker, request=None, limit_s=LIMIT_S):
         ("print('last words', file=sys.stderr); sys.exit(3)", "exit_code", {"exit_code": 3, "message": "last words"}),
         ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "supervisor_ended", {"signal": "SIGKILL"}),
         ("time.sleep(60)", "phase_timeout", {"limit_s": 0.5}),
+        (f"subprocess.Popen(['sleep', '61.41'], start_new_session=True, stdout=2); {KILL}", "signal", {}),
     ],
 )
 def test_how_a_worker_failed_is_said_and_nothing_of_it_is_left(started, does, code, values):
@@ -101,6 +102,11 @@ def test_how_a_worker_failed_is_said_and_nothing_of_it_is_left(started, does, co
 def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started):
     failed = failure_of(started(2, guilty=1, does=KILL))
     assert (failed.reason.code, failed.reason.values["rank"]) == ("signal", 1)
+
+
+def test_the_rank_that_is_late_is_blamed(started):
+    failed = failure_of(started(2, guilty=1, does="time.sleep(60)"), limit_s=1)
+    assert (failed.reason.code, failed.reason.values["rank"]) == ("phase_timeout", 1)
 
 
 def test_a_program_that_fails_in_one_rank_alone_ends_all(started):
@@ -133,9 +139,18 @@ def test_a_worker_that_does_not_stop_fails(started, monkeypatch):
     assert failed.value.reason.code == "does_not_stop"
 
 
-def test_an_interrupt_ends_a_worker_that_is_busy(started):
-    stop = StopFlag()
-    worker = started(stop=stop, guilty=0, does="time.sleep(60)")
+class LateFlag(StopFlag):
+    """Is looked at when a worker has begun to answer."""
+
+    def check(self):
+        time.sleep(0.3 if self.requested else 0)
+        super().check()
+
+
+@pytest.mark.parametrize("does", ["time.sleep(60)", "print('more than a pipe holds' * 10_000)"])
+def test_an_interrupt_ends_a_worker_that_is_busy(started, does):
+    stop = LateFlag()
+    worker = started(stop=stop, guilty=0, does=does)
     stop.requested, begin_s = True, time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         worker.ask(Build(program=0, cell=cell(), seed=0), LIMIT_S)

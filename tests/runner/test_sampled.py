@@ -91,6 +91,18 @@ def test_joules_are_of_the_long_block_and_means_of_the_others(conducted, samplin
             assert launch.sensors["cpu.temperature"].unit == "C"
 
 
+def test_of_two_disturbed_long_blocks_the_better_one_counts_and_says_so(conducted, sampling):
+    launcher, _ = sampling
+    launcher.others = lambda at_s: 0.5 + at_s / 1000
+    run = conducted(rounds=1, cycles=2, energy_s=12.0, backends=["torch"], sensors=[ENERGY])
+    ((launch,),) = [cell.launches for cell in run.begin(launcher).cells]
+    first, _ = launcher.long_blocks
+    (energy,) = of(launch, "steady")
+    assert (energy.begin_ns, energy.begin_ns + energy.block_ns) == first
+    (note,) = [note for note in launch.notes if note.code == "energy_disturbed"]
+    assert note.values["share_pct"] > 20
+
+
 def test_of_the_last_round_alone_there_is_one_long_block_a_worker(conducted, sampling):
     run = conducted(rounds=3, cycles=2, energy_s=12.0, energy_rounds="last", sensors=[ENERGY])
     profile = run.begin(sampling[0])

@@ -98,3 +98,14 @@ def test_a_signal_to_the_supervisor_is_the_commands(supervised, number):
     process.stdout.readline()
     process.send_signal(number)
     assert process.wait(10) == 7
+
+
+def test_the_command_has_its_variables_and_its_path_may_look_like_one(supervised, tmp_path):
+    (tmp_path / "jax=0.9").symlink_to("/bin/sh")
+    process = supervised("", "--env=A=b=--c", str(tmp_path / "jax=0.9"), "-c", "echo $A; read line")
+    assert process.stdout.readline() == b"b=--c\n"
+
+
+def test_a_folder_that_cannot_be_made_is_refused(supervised):
+    process = supervised("", "--folder", "/proc/none")
+    assert last_line(process)["reason"]["code"] == "refused"
