@@ -15,7 +15,7 @@ _devices: list[Device] = [module.DEVICE for module in _modules if hasattr(module
 DEVICES: dict[str, Device] = {device.kind: device for device in sorted(_devices, key=lambda device: device.rank)}
 
 
-def member_environment(kind: str, count: int, environment: Mapping[str, str]) -> dict[str, str]:
+def worker_environment(kind: str, count: int, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that show a worker the first `count` devices of a kind, and no device of another kind.
 
     A framework makes a context on every GPU that it sees, whichever it is asked to use.

@@ -1,6 +1,6 @@
 """What the boards of a round make of its launches: marks of what bounded them, and whose their joules are.
 
-look │ members start … members end │ look      no member is alive at a look: what computes on a board then is another's
+look │ workers start … workers end │ look      no worker is alive at a look: what computes on a board then is another's
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def board_marks(launch: Launch, boards: Boards) -> list[Reason]:
 
 
 def why_not_its_joules(states: Sequence[Accelerator]) -> Reason | None:
-    """Return why what a board drew is not a member's alone; None where it is."""
+    """Return why what a board drew is not a worker's alone; None where it is."""
     if any(state.mig for state in states):
         return reason("gpu_in_slices")
     return next(iter(_shared(states)), None)

@@ -17,7 +17,7 @@ def default_threads(cpus: Sequence[int], cpu_limit: float | None) -> int:
     """Return a thread for each CPU, but no more than a quota keeps running: one more would be throttled in each period.
 
     Args:
-        cpus: that members are pinned to.
+        cpus: that workers are pinned to.
         cpu_limit: CPUs by cgroup quota; null: none.
     """
     return len(cpus) if cpu_limit is None else max(1, min(len(cpus), int(cpu_limit)))

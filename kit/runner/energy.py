@@ -1,7 +1,7 @@
 """Which rounds have joules, how long they take, and the stretches of idle around them.
 
-idle │ members start … take turns … long blocks … end │ idle       of a round with joules
-├─ no member alive ─┤                                 ├─ again ─┤
+idle │ workers start … take turns … long blocks … end │ idle       of a round with joules
+├─ no worker alive ─┤                                 ├─ again ─┤
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOK_EVERY_S = 0.5
 
 
 class Idle(NamedTuple):
-    """The stretches of a round in which no member was alive."""
+    """The stretches of a round in which no worker was alive."""
 
     before: Window
     after: Window
@@ -65,13 +65,13 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
 
 
 def has_energy(plan: RunPlan, number: int) -> bool:
-    """Whether members have a long block in this round; rounds after the last one are in place of disturbed ones."""
+    """Whether workers have a long block in this round; rounds after the last one are in place of disturbed ones."""
     steps = plan.suite.plan
     return steps.energy_s > 0 and (steps.energy_rounds == "all" or number >= plan.suite.rounds - 1)
 
 
 def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:
-    """Let the sampler see the machine without members for so long; return when.
+    """Let the sampler see the machine without workers for so long; return when.
 
     Raises:
         KeyboardInterrupt: it was asked for.

@@ -200,7 +200,7 @@ def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tu
 
 
 def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
-    """Return the machine and the software of every interpreter that members run in. Takes about a second."""
+    """Return the machine and the software of every interpreter that workers run in. Takes about a second."""
     here = [variant for variant in variants if variant.image is None]
     pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in here for backend in backends)
     return identity(

@@ -66,14 +66,14 @@ class RunProgress:
         self._time.round_begins(number, shared)
 
     def begins_anew(self, lost_ns: int) -> None:
-        """Take how long it took to see that members of the round have to run one after another."""
+        """Take how long it took to see that workers of the round have to run one after another."""
         self._time.begins_anew(lost_ns)
 
-    def starting(self, member: WorkerPlan) -> None:
-        """Say which member starts."""
-        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in member.cells))
+    def starting(self, worker: WorkerPlan) -> None:
+        """Say which worker starts."""
+        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in worker.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        self._show(f"starting {member.cells[0].backend} {names[0]}{more}")
+        self._show(f"starting {worker.cells[0].backend} {names[0]}{more}")
 
     def building(self, cell: Cell) -> None:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""

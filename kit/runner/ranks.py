@@ -20,7 +20,8 @@ from kit.profile.launch import LaunchPart, Parity, Threads
 from kit.profile.reason import Reason, reason
 from kit.runner.interrupt import StopFlag
 from kit.runner.process import Process
-from kit.runner.target import WorkerSpec, command_of
+from kit.runner.target import command_of
+from kit.runner.worker_spec import WorkerSpec
 from kit.worker.address import LOOPBACK
 from kit.worker.messages import Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
 

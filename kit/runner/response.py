@@ -19,8 +19,8 @@ from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
 from kit.runner.interrupt import StopFlag
 from kit.runner.ranks import Ranks
-from kit.runner.round import worker_spec
 from kit.runner.worker import Worker
+from kit.runner.worker_spec import worker_spec
 from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Sensor, now_ns
 from kit.stats.energy import Refusal, Window

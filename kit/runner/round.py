@@ -6,12 +6,11 @@ group   │ build each │ warm up C │ A │ B │ B A C │ A C B │ … cyc
 finish A │ finish B │ finish C
 idle
 
-Where workers cannot be alive together they run one after another (`kit.runner.sequential`).
+Where workers cannot be alive together they run one after another (`kit.runner.why_sequential`).
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
@@ -20,35 +19,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
-from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import now_ns
 from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
-from kit.profile.cell import Cell, Variant
+from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, StepPlan
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.boards import boards_seen, look
-from kit.runner.cpus import default_threads
 from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
 from kit.runner.finished_launch import finished_launches
 from kit.runner.interrupt import StopFlag
 from kit.runner.ranks import Asked
-from kit.runner.sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
-from kit.runner.target import WorkerSpec
+from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.runner.worker import Worker
+from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
 from kit.suites.plan import Bundle, WorkerPlan
-from kit.worker.messages import Join, Prepare
 from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
-# Workers share this fraction of a GPU's memory; the rest is for contexts and libraries, which no limit counts.
-GPU_SHARE = 0.9
 # A cycle that others disturbed is measured again, until so many times the planned cycles have run.
 REPEATS_MOST = 2
 # Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
@@ -306,63 +299,6 @@ class _Round:
         self._add_device_others(cell, blocks)
         worker.add(key, group.key, blocks, step_ns)
         self._context.progress.block_done(cell, blocks, left)
-
-
-def worker_spec(
-    plan: RunPlan,
-    worker: WorkerPlan,
-    number: int,
-    memory_fraction: float,
-    *,
-    hosts: Sequence[str] = (),
-    proved: Collection[str] = (),
-) -> WorkerSpec:
-    """Return what a worker is started with.
-
-    Args:
-        plan: of the run.
-        worker: which cells it holds.
-        number: of the round.
-        memory_fraction: of the device memory that workers may take.
-        hosts: that cells of several devices are divided over.
-        proved: keys of cells that need not prove themselves any more.
-    """
-    first, suite = worker.cells[0], plan.suite
-    variants = {variant.name: variant for variant in suite.variants}
-    variant = variants.get(first.variant, Variant(name=first.variant))
-    used_hosts = list(hosts[: first.devices]) if first.devices > 1 else []
-    host_count = max(1, len(used_hosts))
-    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, host_count)
-    threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
-    sources = {cell.workload: suite.programs[cell.workload] for cell in worker.cells if cell.workload in suite.programs}
-    prepare = Prepare(
-        backend=first.backend,
-        device=first.device,
-        clock=plan.clock,
-        sources=list(sources.values()),
-        has_own_threads=bool({*variant.env} & {*THREAD_VARIABLES}),
-        cpus=plan.cpus,
-        parts=ranks // host_count,
-        devices=first.devices // host_count,
-    )
-    join = Join(
-        devices=first.devices // ranks if first.devices > 1 else 0,
-        threads=max(1, threads * host_count // ranks),
-        memory_fraction=GPU_SHARE * memory_fraction,
-    )
-    return WorkerSpec(
-        cells=worker.cells,
-        variant=variant,
-        prepare=prepare,
-        join=join,
-        hosts=used_hosts,
-        ranks=ranks,
-        seed=suite.seed,
-        data=suite.data,
-        sources=sources,
-        proves=any(cell.key not in proved for cell in worker.cells),
-        fit_number=number,
-    )
 
 
 def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:

@@ -32,8 +32,8 @@ from kit.runner.next_round import failed_cells, lost_with, next_round, proved_ce
 from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
-from kit.runner.target import WorkerSpec
 from kit.runner.worker import phase_limit_s
+from kit.runner.worker_spec import WorkerSpec
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.catalog import resolve_data
 
@@ -80,7 +80,7 @@ class Run:
                 no number.
             DataError: its data is not here: every cell would fail for good.
         """
-        phase_limit_s()  # refused before a member runs
+        phase_limit_s()  # refused before a worker runs
         kept = UnfinishedRun.reopen(path)
         try:
             check_options(kept.plan, options)

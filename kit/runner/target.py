@@ -21,17 +21,15 @@ import msgspec
 
 from kit.backends.catalog import ENVIRONMENT_PREFIXES
 from kit.backends.environment import THREAD_VARIABLES
-from kit.devices.catalog import DEVICES, member_environment
+from kit.devices.catalog import DEVICES, worker_environment
 from kit.engine.connection import local_engine
 from kit.engine.container import with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import need_image
 from kit.engine.launch import data_bind
 from kit.fingerprint.software import relevant_environment
-from kit.profile.cell import Cell, Variant
-from kit.profile.schema import ProgramSource
 from kit.runner.interpreters import interpreter_for
-from kit.worker.messages import Join, Prepare
+from kit.runner.worker_spec import WorkerSpec
 
 # A step beside the job's own script; a node that has gone is not waited for.
 SRUN = ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--export=ALL")
@@ -40,31 +38,6 @@ SRUN_LIMIT_S = 30
 WORKER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 # Libraries of this host, which an image has not.
 HOST_LIBRARIES = ("LD_PRELOAD", "LD_LIBRARY_PATH")
-
-
-class WorkerSpec(NamedTuple):
-    """What a worker is started with."""
-
-    cells: Sequence[Cell]  # that share the process, of one backend and device
-    variant: Variant
-    prepare: Prepare
-    join: Join
-    hosts: Sequence[str] = ()  # that its ranks are divided over, the runner's first; none: the runner's alone
-    ranks: int = 1
-    seed: int = 0
-    data: Mapping[str, str] = {}  # data set -> what is used
-    sources: Mapping[str, ProgramSource] = {}  # workload -> where its function is, of user programs
-    proves: bool = False
-    fit_number: int = 0  # which fit this is; each is drawn anew
-
-    @property
-    def ranks_per_host(self) -> int:
-        """Return how many ranks each host has."""
-        return self.ranks // max(1, len(self.hosts))
-
-    def host_of(self, rank: int) -> str:
-        """Return the name of a rank's host; empty: there is one host."""
-        return self.hosts[rank // self.ranks_per_host] if self.hosts else ""
 
 
 class Command(NamedTuple):
@@ -83,7 +56,7 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
     """
     prepare, variant = spec.prepare, spec.variant
     threads = {} if prepare.has_own_threads else dict.fromkeys(THREAD_VARIABLES, str(spec.join.threads))
-    shown = member_environment(prepare.device, prepare.devices, os.environ | variant.env)
+    shown = worker_environment(prepare.device, prepare.devices, os.environ | variant.env)
     if variant.image is not None:
         return _container(spec, threads | shown)
     order = {name: value for name, value in WORKER_ENVIRONMENT.items() if name not in os.environ}

@@ -43,7 +43,7 @@ class _Energy(NamedTuple):
     """What joules take in a round; nothing in one that has none."""
 
     block_s: float = 0.0  # of each cell
-    idle_s: float = 0.0  # before and after each set of members
+    idle_s: float = 0.0  # before and after each set of workers
 
 
 class _Round(NamedTuple):
@@ -56,13 +56,13 @@ class _Round(NamedTuple):
 
 
 def _round_of(shared: Sequence[Bundle], steps: StepPlan, energy: _Energy) -> _Round:
-    members = [member for groups in shared for member in groups.workers]
-    by_key = {cell.key: cell for member in members for cell in member.cells}
+    workers = [worker for groups in shared for worker in groups.workers]
+    by_key = {cell.key: cell for worker in workers for cell in worker.cells}
     cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
     fits = [cell.key for cell in cells if cell.task == "fit"]
     plans = [steps_of(steps, [cell]) for cell in cells]
     stepping = [plan for plan, cell in zip(plans, cells, strict=True) if cell.task != "fit"]
-    starts_s = sum(CATALOG[member.cells[0].backend].start_s for member in members)
+    starts_s = sum(CATALOG[worker.cells[0].backend].start_s for worker in workers)
     blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
     seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
     energy_s = sum(plan is steps for plan in stepping) * energy.block_s + 2 * len(shared) * energy.idle_s
@@ -139,7 +139,7 @@ class TimeLeft:
             self._repeats = self._repeats._replace(rounds=max(0, self._repeats.rounds - 1))  # this is one of them
 
     def begins_anew(self, lost_ns: int) -> None:
-        """Leave out of this round what was lost on members that did not fit beside each other: later rounds know."""
+        """Leave out of this round what was lost on workers that did not fit beside each other: later rounds know."""
         self._round_ns += lost_ns
 
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:

@@ -39,7 +39,7 @@ from kit.runner.segments import (
     probed_pace,
     warm_up_segments,
 )
-from kit.runner.target import WorkerSpec
+from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
     Build,
@@ -95,6 +95,7 @@ class _Program:
 
     Attributes:
         built: what building it gave, for each launch of the cell.
+        reference: of a fit: the same program, on resident batches.
     """
 
     def __init__(self, index: int, cell: Cell) -> None:
@@ -105,6 +106,7 @@ class _Program:
         self.is_built = self.has_failed = False
         self.fit = Fit(epochs=1, updates=0, reference_ns=[], test_ns=None)
         self.updates = 0  # that the fit is to make
+        self.reference: _Program | None = None
 
 
 class Worker:
@@ -259,8 +261,8 @@ class Worker:
             if is_fit and part.failure is None:
                 part.add(self._phase_of("evaluate", Score(program=program.index, fit=program.fit)).part)
             self._phase_of("finish", Release(program=program.index))
-            if is_fit:
-                self._phase_of("finish", Release(program=self._reference_of(program).index))
+            if program.reference is not None:
+                self._phase_of("finish", Release(program=program.reference.index))
             for launch in self._launches_of(key).values():
                 launch.add(part)
 
@@ -335,8 +337,7 @@ class Worker:
 
     def _warm_up(self, program: _Program) -> tuple[LaunchPart, Steps]:
         """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
-        if program.cell.task == "fit":
-            program = self._reference_of(program)
+        program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
         while spent_ns < plan.warmup_s * 1e9 or steps < plan.warmup_steps:
@@ -366,16 +367,13 @@ class Worker:
             raise WorkerFailed(reason("refused", message=what), goes_on=True)
         program.fit = Fit(epochs=plan.epochs, updates=1, epoch_updates=epoch_updates, reference_ns=[], test_ns=None)
         cell = replace(program.cell, task="train", feed="device")
-        reference = _Program(len(self.plan.cells) + program.index, cell)
-        self._programs[_reference_key(program.cell)] = reference
-        self._build(reference)
-
-    def _reference_of(self, program: _Program) -> _Program:
-        return self._programs[_reference_key(program.cell)]
+        program.reference = _Program(len(self.plan.cells) + program.index, cell)
+        self._build(program.reference)
 
     def _refer(self, program: _Program) -> float:
         """Run the reference of a fit; return the seconds that it took."""
-        reference = self._reference_of(program)
+        reference = program.reference
+        assert reference is not None
         segments = block_segments(reference.pace, REFERENCE_S, self._plan.lead_in_s)
         measured, waits_ns = self._measure("steady", reference, segments)
         reference.pace = reference.pace.after(segments, waits_ns)
@@ -422,10 +420,9 @@ class Worker:
                 result = do()
             except WorkerFailed as failed:
                 self._take_failure(failed)
-                reference = None if program is None else self._programs.get(_reference_key(program.cell))
-                if program is not None and reference is not None and not self.has_ended:
+                if program is not None and program.reference is not None and not self.has_ended:
                     # The worker has released the one that failed of these two.
-                    for program_left in (program, reference):
+                    for program_left in (program, program.reference):
                         self._phase_of("finish", Release(program=program_left.index))
             if not self.has_ended:
                 self._asked.stop()
@@ -455,7 +452,7 @@ class Worker:
         is_block: bool = False,
         is_summed: bool = False,
     ) -> tuple[Measured, list[Steps]]:
-        """Run segments of a program; return the answer, and the waits of each segment or their sum."""
+        """Run segments of a program; return the answer, and the waits of each segment, or the sum of all."""
         self._phase = phase
         request = Measure(
             program=program.index,
@@ -466,7 +463,7 @@ class Worker:
         )
         measured = self._asked.ask(request, self._limit_s)
         assert isinstance(measured, Measured)
-        return measured, measured.waits_ns([Segment(1)] * len(segments) if is_summed else segments)
+        return measured, measured.waits_ns([Segment(1)] if is_summed else segments)
 
     def _take_failure(self, failed: WorkerFailed) -> None:
         """Put a failure where it belongs; launches that are measured keep what they have."""
@@ -485,7 +482,3 @@ class Worker:
                 launch.failure = Failure(phase=failure.phase, reason=reason(SHARED_PROCESS_ENDED, cell=guilty))
             elif launch.failure is None:
                 launch.failure = failure
-
-
-def _reference_key(cell: Cell) -> str:
-    return f"{cell.key} reference"

@@ -102,8 +102,8 @@ class Measure(Request, frozen=True, kw_only=True):
     program: Int64
     segments: Sequence[Segment]
     slowdown_pct: float = 0.0  # injected into every step
-    is_block: bool = False  # from the first one on, the threads that compute are counted
-    is_summed: bool = False  # the answer has one time a segment
+    is_block: bool = False  # the worker counts the threads that compute, from the first such request on
+    is_summed: bool = False  # the answer has one time, the sum of all
 
 
 class Conclude(Request, frozen=True, kw_only=True):

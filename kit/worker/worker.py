@@ -26,7 +26,7 @@ from kit.backends.program.backend import UserProgram, import_function, line_in
 from kit.backends.program.results import HOST, device_of, leaves
 from kit.backends.protocol import Backend, DeviceBatch, Output, Runnable, Stepping
 from kit.backends.ranks import ALONE, RankGroup, all_reduces
-from kit.devices.catalog import DEVICES, member_environment
+from kit.devices.catalog import DEVICES, worker_environment
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.launch import Compilations, Failure, LaunchPart, Phase, Rank, Threads
@@ -172,7 +172,7 @@ class _Worker:
         self._calibration = clock.calibrate(self._source)
         environment = decided_by_environment(CATALOG[request.backend], os.environ, not request.has_own_threads)
         if request.hides_devices:
-            os.environ |= member_environment(request.device, request.devices, os.environ)
+            os.environ |= worker_environment(request.device, request.devices, os.environ)
         self._cpus = cpus_of_rank(request)
         if request.parts > 1:
             os.sched_setaffinity(0, self._cpus)
@@ -291,8 +291,7 @@ class _Worker:
             running.compiled_before = running.program.compilations()
             resident_b = psutil.Process().memory_info().rss
         if request.is_summed:
-            begins = np.cumsum([0, *(segment.waits for segment in request.segments[:-1])])
-            waits_ns = np.add.reduceat(waits_ns, begins)
+            waits_ns = waits_ns.sum(keepdims=True)
         return Measured(
             begin_ns=begin_ns,
             span_ns=span_ns,

@@ -29,8 +29,8 @@ from kit.runner.prepare import ensure_data, prepare
 from kit.runner.progress import RunProgress
 from kit.runner.ranks import Ranks
 from kit.runner.run import Run
-from kit.runner.target import WorkerSpec
 from kit.runner.worker import Worker
+from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite

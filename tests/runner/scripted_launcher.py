@@ -19,7 +19,7 @@ from profile_builder import MS, S, certificate, profile, run_plan
 from kit.profile.launch import Compilations, DataUsed, LaunchPart, Threads
 from kit.profile.reason import Reason, reason
 from kit.runner.ranks import WorkerFailed
-from kit.runner.target import WorkerSpec
+from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker import messages

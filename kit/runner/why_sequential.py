@@ -1,6 +1,6 @@
-"""How the members of a round take turns: in blocks, or one after another where they cannot be alive together.
+"""Why the workers of a round cannot be alive together, and so do not take turns in blocks.
 
-blocks       A B C │ B C A │ C A B …     every member once a cycle; a pair is compared within its cycle
+blocks       A B C │ B C A │ C A B …     every worker once a cycle; a pair is compared within its cycle
 sequential   A A A … B B B … C C C …     one device for one process, or no memory for all; compared by the round
 """
 
@@ -18,10 +18,10 @@ from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.sensors import cgroup
 
-# A member grows while it runs; what is left to the system keeps it from reclaiming the members' pages.
+# A worker grows while it runs; what is left to the system keeps it from reclaiming the workers' pages.
 GROWTH = 1.25
 RESERVE_B = 256 << 20
-# What a member says where a program wants more of its device than there is for it.
+# What a worker says where a program wants more of its device than there is for it.
 OUT_OF_DEVICE_MEMORY = "out_of_device_memory"
 LACK_OF_DEVICE_MEMORY = "lack_of_device_memory"
 
@@ -34,7 +34,7 @@ def exclusive_device(cells: Sequence[Cell]) -> Reason | None:
 
 
 def lack_of_memory(needed_b: int) -> Reason | None:
-    """Return why no further member of `needed_b` bytes fits; None where it does."""
+    """Return why no further worker of `needed_b` bytes fits; None where it does."""
     available_b, wanted_b = available_memory_b(), round(needed_b * GROWTH) + RESERVE_B
     if available_b >= wanted_b:
         return None

@@ -1,0 +1,101 @@
+"""What a worker is started with, as a run's plan and a round say it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from kit.backends.catalog import CATALOG
+from kit.backends.environment import THREAD_VARIABLES
+from kit.profile.cell import Cell, Variant
+from kit.profile.schema import ProgramSource
+from kit.profile.unfinished import RunPlan
+from kit.runner.cpus import default_threads
+from kit.suites.plan import WorkerPlan
+from kit.worker.messages import Join, Prepare
+
+# Workers share this fraction of a GPU's memory; the rest is for contexts and libraries, which no limit counts.
+GPU_SHARE = 0.9
+
+
+class WorkerSpec(NamedTuple):
+    """What a worker is started with."""
+
+    cells: Sequence[Cell]  # that share the process, of one backend and device
+    variant: Variant
+    prepare: Prepare
+    join: Join
+    hosts: Sequence[str] = ()  # that its ranks are divided over, the runner's first; none: the runner's alone
+    ranks: int = 1
+    seed: int = 0
+    data: Mapping[str, str] = {}  # data set -> what is used
+    sources: Mapping[str, ProgramSource] = {}  # workload -> where its function is, of user programs
+    proves: bool = False
+    fit_number: int = 0  # which fit this is; each is drawn anew
+
+    @property
+    def ranks_per_host(self) -> int:
+        """Return how many ranks each host has."""
+        return self.ranks // max(1, len(self.hosts))
+
+    def host_of(self, rank: int) -> str:
+        """Return the name of a rank's host; empty: there is one host."""
+        return self.hosts[rank // self.ranks_per_host] if self.hosts else ""
+
+
+def worker_spec(
+    plan: RunPlan,
+    worker: WorkerPlan,
+    number: int,
+    memory_fraction: float,
+    *,
+    hosts: Sequence[str] = (),
+    proved: Collection[str] = (),
+) -> WorkerSpec:
+    """Return what a worker is started with.
+
+    Args:
+        plan: of the run.
+        worker: which cells it holds.
+        number: of the round.
+        memory_fraction: of the device memory that workers may take.
+        hosts: that cells of several devices are divided over.
+        proved: keys of cells that need not prove themselves any more.
+    """
+    first, suite = worker.cells[0], plan.suite
+    variants = {variant.name: variant for variant in suite.variants}
+    variant = variants.get(first.variant, Variant(name=first.variant))
+    used_hosts = list(hosts[: first.devices]) if first.devices > 1 else []
+    host_count = max(1, len(used_hosts))
+    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, host_count)
+    threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
+    sources = {cell.workload: suite.programs[cell.workload] for cell in worker.cells if cell.workload in suite.programs}
+    prepare = Prepare(
+        backend=first.backend,
+        device=first.device,
+        clock=plan.clock,
+        sources=list(sources.values()),
+        has_own_threads=bool({*variant.env} & {*THREAD_VARIABLES}),
+        cpus=plan.cpus,
+        parts=ranks // host_count,
+        devices=first.devices // host_count,
+    )
+    join = Join(
+        devices=first.devices // ranks if first.devices > 1 else 0,
+        threads=max(1, threads * host_count // ranks),
+        memory_fraction=GPU_SHARE * memory_fraction,
+    )
+    return WorkerSpec(
+        cells=worker.cells,
+        variant=variant,
+        prepare=prepare,
+        join=join,
+        hosts=used_hosts,
+        ranks=ranks,
+        seed=suite.seed,
+        data=suite.data,
+        sources=sources,
+        proves=any(cell.key not in proved for cell in worker.cells),
+        fit_number=number,
+    )
