@@ -5,12 +5,12 @@ import sys
 import pytest
 
 from kit import cli
-from kit.resume_command import resuming
+from kit.profile.unfinished import resume_command
 
 
 def test_what_is_printed_can_be_typed(monkeypatch):
     monkeypatch.setenv("KIT_COMMAND", "kit launch cpu --cpus 0,1")
-    words = shlex.split(resuming("it's a run.json"))
+    words = shlex.split(resume_command("it's a run.json"))
     assert words == ["kit", "launch", "cpu", "--cpus", "0,1", "--resume", "--out", "it's a run.json"]
 
 

@@ -15,6 +15,7 @@ import click
 from kit.cli.options import (
     METER,
     PROFILES,
+    FiniteRange,
     echo_first,
     format_options,
     in_processes,
@@ -113,7 +114,7 @@ class CompareCommand(click.Command):
 @click.option(
     "--fail-if-slower",
     "allowed_pct",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="PCT",
     help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
 )

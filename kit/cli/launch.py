@@ -59,7 +59,7 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
     from kit.engine.connection import EngineError
     from kit.engine.launch import as_line as line_of
     from kit.engine.launch import run_here
-    from kit.resume_command import resuming
+    from kit.profile.unfinished import resume_command
     from kit.runner.interrupt import StopFlag
 
     if options["cpus"] and options["cpuset"]:
@@ -78,7 +78,7 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
             ended = run_here(container, lambda: stop.requested)
     except EngineError as error:
         begun = [folder.with_suffix("") for folder, _ in _unfinished(container.out).items() - before.items()]
-        again = [f"resume with `{resuming(path, container.command())}`" for path in begun]
+        again = [f"resume with `{resume_command(path, container.command())}`" for path in begun]
         raise EngineError("; ".join([str(error), *again])) from None
     if ended.out_of_memory and ended.status:
         say("the container ran out of memory, and the kernel killed a process; give more with --memory")

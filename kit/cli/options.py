@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,18 @@ from kit.report.table import Report
 
 if TYPE_CHECKING:
     from kit.compare.meter import Meter
+
+
+class FiniteRange(click.FloatRange):
+    """A range that NaN is not in: no comparison with it is true, so that click lets it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
+        """Return the number."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
 
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROFILES = click.Path(exists=True, path_type=Path)

@@ -13,7 +13,7 @@ import msgspec
 from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
-from kit.cli.options import CLOCK_SOURCE, DATA, print_report, say
+from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
@@ -28,7 +28,7 @@ STDERR_LINES_SHOWN = 5
 PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
-POSITIVE = click.FloatRange(min=0, min_open=True, max=1e9)
+POSITIVE = FiniteRange(min=0, min_open=True, max=1e9)
 COUNT = click.IntRange(min=1)
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -162,7 +162,7 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
 
     The last line then says how to resume, below the table of the whole rounds where that is to be shown.
     """
-    from kit.resume_command import resuming
+    from kit.profile.unfinished import resume_command
     from kit.runner.interrupt import StopFlag
     from kit.runner.next_round import lost_with
     from kit.runner.progress import RunProgress
@@ -191,7 +191,7 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{planned} rounds{more} saved"
-            say(f"{why}; {saved}. Resume: `{resuming(running.path)}`")
+            say(f"{why}; {saved}. Resume: `{resume_command(running.path)}`")
     return profile
 
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from kit.environment import COMMAND
 from kit.profile.cell import Cell
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
@@ -28,7 +29,6 @@ from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.store import ProfileError, Steps, launch_id, write_atomically
-from kit.resume_command import resuming
 
 SUFFIX = ".rounds"
 PLAN = "run.json"
@@ -70,10 +70,18 @@ def folder_of(profile_path: Path) -> Path:
     return profile_path.with_name(profile_path.name + SUFFIX)
 
 
+def resume_command(profile: Path | str, command: str | None = None) -> str:
+    """Return the shell command that resumes an unfinished run.
+
+    `command` is what the run was started with; null: KIT_COMMAND, else `kit run`.
+    """
+    return f"{command or os.environ.get(COMMAND) or 'kit run'} --resume --out {shlex.quote(str(profile))}"
+
+
 def unfinished_refusal(path: Path) -> ProfileError:
     """Return the refusal of a profile whose run is unfinished: the user alone removes what was measured."""
     folder = folder_of(path)
-    ways = f"resume it with `{resuming(path)}`, or remove it with `rm -r {shlex.quote(str(folder))}`"
+    ways = f"resume it with `{resume_command(path)}`, or remove it with `rm -r {shlex.quote(str(folder))}`"
     return ProfileError(f"{folder} holds an unfinished run; {ways}")
 
 
@@ -121,6 +129,11 @@ class UnfinishedRun:
         Raises:
             ProfileError: there is none, another run is writing it, or another kit wrote it.
         """
+        if path.is_dir():
+            names = ", ".join(sorted(begun.name.removesuffix(SUFFIX) for begun in path.glob(f"*{SUFFIX}")))
+            raise ProfileError(
+                f"{path}: this is a folder; give the profile of an unfinished run: {names or 'there is none in it'}"
+            )
         folder = folder_of(path)
         try:
             plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=RunPlan)

@@ -65,9 +65,13 @@ def planned_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Ite
 
 
 def has_energy(plan: RunPlan, number: int) -> bool:
-    """Whether workers have a long block in this round; rounds after the last one are in place of disturbed ones."""
-    steps = plan.suite.plan
-    return steps.energy_s > 0 and (steps.energy_rounds == "all" or number >= plan.suite.rounds - 1)
+    """Return whether workers have a long block in this round.
+
+    Rounds after the last planned one are in place of disturbed ones, unless they are for a precision.
+    """
+    steps, suite = plan.suite.plan, plan.suite
+    is_last = number >= suite.rounds - 1 if suite.precision_pct is None else number == suite.rounds - 1
+    return steps.energy_s > 0 and (steps.energy_rounds == "all" or is_last)
 
 
 def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:

@@ -36,6 +36,7 @@ from kit.runner.hosts import check_hosts
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.worker import phase_limit_s
 from kit.sensors.catalog import probe_all
+from kit.sensors.nvml import measured_lags_ns
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import sources_of
@@ -60,6 +61,7 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
     """
     choose_source(request.clock)
     phase_limit_s()
+    measured_lags_ns()  # a wrong KIT_GPU_FILE is refused here; later it would cost the GPUs' sensors
     suite = requested_suite(request)
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=request.backends)

@@ -140,9 +140,9 @@ class _Round:
         return worker
 
     def _lack_of_memory(self, to_start: Sequence[WorkerPlan]) -> Reason | None:
-        # As far as it is known; of the first round the largest so far stands for the next.
-        seen_b = self._context.memory_b
-        needed_b = sum(seen_b.get(plan.name, 0) for plan in to_start) or max(seen_b.values(), default=0)
+        # As far as it is known; in the first round the largest worker so far stands for the next.
+        seen_b = {plan.name: self._context.memory_b.get(plan.name, 0) for plan in self._order}
+        needed_b = sum(seen_b[plan.name] for plan in to_start) or max(seen_b.values())
         return lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
 
     def _lack_of_device_memory(self, workers: Sequence[Worker]) -> Reason | None:
@@ -267,7 +267,8 @@ class _Round:
             if fraction is None:
                 break
         fraction, worker.long_blocks[key, group.key] = min(tries, key=itemgetter(0))
-        if fraction > 0:
+        # A board's joules are refused where others computed on it; its counter has no part in what the CPUs do.
+        if fraction > 0 and cell.device == "cpu":
             launch.notes.append(reason("energy_disturbed", share_pct=100 * fraction))
 
     def _add_device_others(self, cell: Cell, blocks: Blocks) -> None:

@@ -23,8 +23,7 @@ from kit.fingerprint.machine_state import state
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
-from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun
-from kit.resume_command import resuming
+from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, resume_command
 from kit.runner.cpus import usable_cpus
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
@@ -140,7 +139,7 @@ class Run:
             what = str(error)
             if isinstance(error, OSError):
                 what = f"{error.filename or self.path}: {error.strerror or error}; fix this"
-            raise KitError(f"{what}, then resume with `{resuming(self.path)}`") from error
+            raise KitError(f"{what}, then resume with `{resume_command(self.path)}`") from error
         if complete:
             self._kept.remove()
         else:

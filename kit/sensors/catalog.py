@@ -15,7 +15,7 @@ from typing import TypeVar
 import kit.sensors
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, EdgeSource, Sensor
+from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, measured
 
 Source = TypeVar("Source", EdgeSource, Sensor)
 
@@ -68,6 +68,6 @@ def _opened(opener: str, failed: Callable[[SensorReport, Reason], Source], *argu
             if hasattr(module, opener):
                 sources += getattr(module, opener)(*arguments)
         except Exception as error:
-            report = SensorReport(name=name, quantity="", unit="", scope="", source="", status="measured")
-            sources.append(failed(report, reason("opening_failed", error=f"{type(error).__name__}: {error}")))
+            why = reason("opening_failed", error=f"{type(error).__name__}: {error}")
+            sources.append(failed(measured(name, "", "", "", ""), why))
     return sources

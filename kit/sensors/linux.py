@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
 from kit.sensors import cgroup
-from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, counters_in
+from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, counters_in, measured
 
 ROOT = Path("/")
 CPU_ROOT = ROOT / "sys/devices/system/cpu"
@@ -86,23 +86,12 @@ def open_sampled(root: Path = ROOT) -> list[Sensor]:
         if gauge.name in sensors and sensors[gauge.name].is_available:
             continue
         files = str(root / gauge.files)
-        report = SensorReport(
-            name=gauge.name,
-            quantity=QUANTITIES[gauge.unit],
-            unit=gauge.unit,
-            scope=gauge.scope,
-            source=gauge.source.format(files=files),
-            status="measured",
-            counter=gauge.unit == "J",
-            update_period_ns=gauge.update_period_ns,
-            mean_over_ns=gauge.mean_over_ns,
-        )
-        read = (
-            partial(gauge.read, root)
-            if gauge.read(root) is not None
-            else gauge.why_none or reason("file_not_as_expected", file=files)
-        )
-        sensors[gauge.name] = Sensor(report, read)
+        report = measured(
+            gauge.name, QUANTITIES[gauge.unit], gauge.unit, gauge.scope, gauge.source.format(files=files),
+            counter=gauge.unit == "J", update_period_ns=gauge.update_period_ns, mean_over_ns=gauge.mean_over_ns,
+        )  # fmt: skip
+        why = gauge.why_none or reason("file_not_as_expected", file=files)
+        sensors[gauge.name] = Sensor(report, why if gauge.read(root) is None else partial(gauge.read, root))
     return list(sensors.values())
 
 
@@ -165,10 +154,7 @@ def open_edges(cpus: Sequence[int], root: Path = ROOT) -> list[EdgeSource]:
 def _report(name: str, quantity: str, scope: str, source: str, period_ns: int | None = None) -> SensorReport:
     """Return the report of a counter, whose name ends in its unit, unless it counts events."""
     unit = {"ns": "ns", "b": "B"}.get(name.rpartition("_")[2], "1")
-    return SensorReport(
-        name=name, quantity=quantity, unit=unit, scope=scope, source=source, status="measured",
-        counter=True, update_period_ns=period_ns,
-    )  # fmt: skip
+    return measured(name, quantity, unit, scope, source, counter=True, update_period_ns=period_ns)
 
 
 def times_parser(cpus: Sequence[int]) -> Callable[[bytes], tuple[int, int]]:

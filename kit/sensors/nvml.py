@@ -30,7 +30,7 @@ from kit.errors import KitError
 from kit.profile.identity import Identity
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import Sensor, now_ns
+from kit.sensors.protocol import Sensor, measured, now_ns
 
 # Names of the sensors that give a GPU's joules, best first. The energy counter includes the whole GPU. GPUs before
 # Volta and virtual GPUs have no counter: their power is integrated.
@@ -209,10 +209,7 @@ def open_sampled() -> list[Sensor]:
     """Open the sensors of each GPU, including those without an answer; or one that says why there is no GPU."""
     gpus = open_gpus()
     if isinstance(gpus, Reason):
-        report = SensorReport(
-            name="nvml.energy", quantity="energy", unit="J", scope="GPUs", source="NVML", status="measured"
-        )
-        return [Sensor(report, gpus)]
+        return [Sensor(measured("nvml.energy", "energy", "J", "GPUs", "NVML"), gpus)]
     lags_ns = measured_lags_ns()
     sensors = [sensor for gpu in gpus for sensor in (*_readings(gpu, lags_ns), *_activities(gpu))]
     counters = [sensor for sensor in sensors if sensor.report.quantity == "energy" and sensor.is_available]
@@ -223,16 +220,9 @@ def open_sampled() -> list[Sensor]:
     return sensors
 
 
-def _report(gpu: Gpu, name: str, quantity: str, unit: str, source: str) -> SensorReport:
-    return SensorReport(
-        name=f"nvml.{gpu.nvml_index}.{name}",
-        quantity=quantity,
-        unit=unit,
-        scope=f"GPU {gpu.nvml_index}, all processes",
-        source=source,
-        status="measured",
-        device_id=gpu.bus_id(),
-    )
+def _report(gpu: Gpu, name: str, quantity: str, unit: str, source: str, **more: Any) -> SensorReport:  # noqa: ANN401
+    scope = f"GPU {gpu.nvml_index}, all processes"
+    return measured(f"nvml.{gpu.nvml_index}.{name}", quantity, unit, scope, source, device_id=gpu.bus_id(), **more)
 
 
 def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sensor]:
@@ -241,13 +231,11 @@ def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sens
     for name, unit, source, read, period_ns, mean_ns in QUANTITIES:
         if name in sensors and sensors[name].is_available:
             continue
-        report = replace(
-            _report(gpu, name, "throttling" if unit in (MASK, "ns") else name, unit, source),
-            counter=unit in ("J", "ns"),
-            update_period_ns=period_ns,
-            mean_over_ns=mean_ns,
+        report = _report(
+            gpu, name, "throttling" if unit in (MASK, "ns") else name, unit, source,
+            counter=unit in ("J", "ns"), update_period_ns=period_ns, mean_over_ns=mean_ns,
             lag_max_ns=lags_ns.get((uuid, name), LAG_MAX_NS) if unit in ("J", "W") else None,
-        )
+        )  # fmt: skip
         value: Callable[[], float] | Reason = partial(read, nvml, gpu.handle)
         try:
             read(nvml, gpu.handle)
@@ -274,11 +262,10 @@ def _activities(gpu: Gpu) -> list[Sensor]:
     except nvml.NVMLError as error:
         activity_pct = _why(gpu, error, "nvml_no_gpm")
     for name, metric in ACTIVITIES.items():
-        report = replace(
-            _report(gpu, name, "activity", "%", f"nvmlGpmMetricsGet: {metric}, since the reading before"),
-            update_period_ns=ACTIVITY_PERIOD_NS,
-            mean_over_ns=ACTIVITY_PERIOD_NS,
-        )
+        report = _report(
+            gpu, name, "activity", "%", f"nvmlGpmMetricsGet: {metric}, since the reading before",
+            update_period_ns=ACTIVITY_PERIOD_NS, mean_over_ns=ACTIVITY_PERIOD_NS,
+        )  # fmt: skip
         value: Callable[[], float | None] | Reason = (
             activity_pct if isinstance(activity_pct, Reason) else partial(activity_pct, getattr(nvml, metric))
         )

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -59,6 +59,11 @@ class Sensor:
         except Exception:  # drivers fail in ways that no list has
             value = None
         return Reading((before_ns + now_ns()) // 2, value)
+
+
+def measured(name: str, quantity: str, unit: str, scope: str, source: str, **more: Any) -> SensorReport:  # noqa: ANN401
+    """Return the report of a sensor that measures; `more` are other fields of `SensorReport`."""
+    return SensorReport(name=name, quantity=quantity, unit=unit, scope=scope, source=source, status="measured", **more)
 
 
 def counters_in(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kit.environment import POWERCAP_ROOT
 from kit.profile.reason import Reason, reason
 from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, Sensor, fields, file_obstacle, now_ns, read_text
+from kit.sensors.protocol import FAILURES, Sensor, fields, file_obstacle, measured, now_ns, read_text
 
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000
@@ -63,24 +63,28 @@ def _why_modelled(cpuinfo: Path) -> Reason | None:
 
 def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
     """Open one zone; None for a zone that is part of another."""
-    file, name, scope = zone / "energy_uj", zone.name, "not known"
+    file, name, scope, kind = zone / "energy_uj", zone.name, "not known", ""
+    value: Callable[[], float] | Reason
     try:
-        if not zone.exists():
-            return Sensor(_report(name, "not known: masked", file), reason("powercap_masked", zone=str(zone)))
-        domain = (zone / "name").read_text().strip()
-        if (kind := next((kind for kind in SCOPES if domain.startswith(kind)), None)) is None:
-            return None
-        package = zone.with_name(zone.name.rpartition(":")[0]) / "name"
-        name, scope = f"{package.read_text().strip()}.{domain}" if package.exists() else domain, SCOPES[kind]
-        joules = _counter_j(file, int((zone / "max_energy_range_uj").read_text()))
+        if zone.exists():
+            domain = (zone / "name").read_text().strip()
+            kind = next(filter(domain.startswith, SCOPES), "")
+            if not kind:
+                return None
+            package = zone.with_name(zone.name.rpartition(":")[0]) / "name"
+            name, scope = f"{package.read_text().strip()}.{domain}" if package.exists() else domain, SCOPES[kind]
+            value = _counter_j(file, int((zone / "max_energy_range_uj").read_text()))
+        else:
+            scope, value = "not known: masked", reason("powercap_masked", zone=str(zone))
     except PermissionError:
-        return Sensor(_report(name, scope, file), reason("root_only", file=str(file)))
+        value = reason("root_only", file=str(file))
     except FAILURES as error:
-        return Sensor(_report(name, scope, file), file_obstacle(Path(getattr(error, "filename", None) or file), error))
+        value = file_obstacle(Path(getattr(error, "filename", None) or file), error)
     report = _report(name, scope, file)
     # The psys register belongs to the board around the processor.
-    is_modelled = modelled is not None and kind != "psys"
-    return Sensor(replace(report, status="modelled", reason=modelled) if is_modelled else report, joules)
+    if modelled is not None and kind != "psys":
+        report = replace(report, status="modelled", reason=modelled)
+    return Sensor(report, value)
 
 
 def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
@@ -108,13 +112,5 @@ def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
 
 
 def _report(name: str, scope: str, source: Path) -> SensorReport:
-    return SensorReport(
-        name=f"rapl.{name}",
-        quantity="energy",
-        unit="J",
-        scope=scope,
-        source=str(source),
-        status="measured",
-        counter=True,
-        update_period_ns=UPDATE_PERIOD_NS,
-    )
+    period_ns = UPDATE_PERIOD_NS
+    return measured(f"rapl.{name}", "energy", "J", scope, str(source), counter=True, update_period_ns=period_ns)

@@ -30,7 +30,7 @@ import msgspec
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.catalog import sampled_sensors
-from kit.sensors.protocol import Reading, Sensor, now_ns
+from kit.sensors.protocol import Reading, Sensor, measured, now_ns
 from kit.sensors.samples import Samples, Series
 
 # Counters are updated every 10 to 100 ms: faster reading would cost more than it shows.
@@ -101,14 +101,8 @@ def read_series(written: bytes) -> list[Series]:
 
 def _cost_sensor() -> Sensor:
     """Return the sensor of the sampler's own CPU time since its last reading, in percent of the usable CPUs."""
-    report = SensorReport(
-        name="sampler.cpu",
-        quantity="utilization",
-        unit="%",
-        scope="the sampler, of the usable CPUs",
-        source="CLOCK_PROCESS_CPUTIME_ID",
-        status="measured",
-    )
+    scope = "the sampler, of the usable CPUs"
+    report = measured("sampler.cpu", "utilization", "%", scope, "CLOCK_PROCESS_CPUTIME_ID")
     last, cpus = (now_ns(), time.process_time_ns()), len(os.sched_getaffinity(0))
 
     def taken_pct() -> float:

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import Sensor
+from kit.sensors.protocol import Sensor, measured
 
 DEV = Path("/dev")
 PCI = Path("/sys/bus/pci/devices")
@@ -40,9 +39,7 @@ def devices(dev: Path = DEV, pci: Path = PCI) -> list[str]:
 def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
     """Open the sensors of each chip, and an energy sensor that is never available, with the reason."""
     chips = devices(dev, pci)
-    energy = SensorReport(
-        name="tpu.energy", quantity="energy", unit="J", scope="TPU chips", source="libtpu", status="measured"
-    )
+    energy = measured("tpu.energy", "energy", "J", "TPU chips", "libtpu")
     if not chips:
         return [Sensor(energy, reason("no_tpu"))]
     try:
@@ -53,14 +50,8 @@ def open_sampled(dev: Path = DEV, pci: Path = PCI) -> list[Sensor]:
     # A chip up to v4 has a device file and is a PCI device as well.
     for chip in range(len(list(dev.glob(ACCEL_FILES))) or len(chips)):
         for quantity, (unit, metric) in METRICS.items():
-            report = SensorReport(
-                name=f"tpu.{chip}.{quantity}",
-                quantity=quantity,
-                unit=unit,
-                scope=f"TPU chip {chip}, all processes",
-                source=f"libtpu.sdk.tpumonitoring: {metric}",
-                status="measured",
-            )
+            scope, source = f"TPU chip {chip}, all processes", f"libtpu.sdk.tpumonitoring: {metric}"
+            report = measured(f"tpu.{chip}.{quantity}", quantity, unit, scope, source)
             sensors.append(Sensor(report, partial(_metric, tpumonitoring, metric, chip)))
     return sensors
 

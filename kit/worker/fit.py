@@ -30,8 +30,8 @@ class FitFeed:
 
     program: Program
 
-    def __init__(self, epochs: Epochs, inputs: Inputs, feed: Feed) -> None:
-        self._epochs, self._inputs, self._feed = epochs, inputs, feed
+    def __init__(self, epochs: Epochs, feed: Feed) -> None:
+        self._epochs, self._feed = epochs, feed
         self._resident: list[DeviceBatch] = []
         self._epoch: Iterator[int] = iter(())
         self._left, self._number = 0, 0
@@ -40,8 +40,7 @@ class FitFeed:
         """Take the program; under feed "device", make all batches resident."""
         self.program = program
         if self._feed == "device":
-            batches = map(self._epochs.host_batch, range(self._epochs.steps))
-            self._resident = [program.put(self._inputs.part(batch)) for batch in batches]
+            self._resident = [program.put(self._epochs.host_batch(index)) for index in range(self._epochs.steps)]
 
     def batches(self, count: int) -> Iterator[DeviceBatch]:
         """Return the next `count` batches, which end with their epoch at the latest; its order is drawn here."""
@@ -52,7 +51,7 @@ class FitFeed:
         indices = islice(self._epoch, count)
         if self._feed == "device":
             return (self._resident[index] for index in indices)
-        return (self._inputs.part(self._epochs.host_batch(index)) for index in indices)
+        return map(self._epochs.host_batch, indices)
 
 
 def scored(fit: Fit, program: Program, inputs: Inputs) -> Fit:

@@ -103,7 +103,6 @@ class _Running:
 
     def __init__(self, cell: Cell, seed: int, program: Runnable, batches: Iterator[DeviceBatch]) -> None:
         self.cell, self.seed, self.program, self.batches = cell, seed, program, batches
-        self.delay: InjectedDelay | None = None
         self.compiled_before: Compilations | None = None  # after the first step
         self.output: Output = None  # of the last step
         self.thread_use: ThreadUse | None = None  # since its first block
@@ -224,8 +223,12 @@ class _Worker:
         part = LaunchPart(data=inputs.used)
         if request.cell.task != "fit":
             return _timed(begin_ns, part)
-        epochs = Epochs(inputs.workload, inputs.data, inputs.samples("train"), request.cell.batch, seed=request.seed)
-        self._fits[request.program] = FitFeed(epochs, inputs, request.cell.feed)
+        samples, rank = inputs.samples("train"), self._rank
+        epochs = Epochs(
+            inputs.workload, inputs.data, samples, request.cell.batch,
+            seed=request.seed, part=rank.number, parts=rank.size,
+        )  # fmt: skip
+        self._fits[request.program] = FitFeed(epochs, request.cell.feed)
         return replace(_timed(begin_ns, part), epoch_updates=epochs.steps)
 
     def _build(self, request: Build) -> Done:
@@ -271,11 +274,8 @@ class _Worker:
         running, counters = self._programs[request.program], self._counters
         if (fit := self._fits.get(request.program)) is not None:
             running.batches = fit.batches(sum(segment.waits * segment.per_wait for segment in request.segments))
-        stepping: Stepping = running.program
-        injected_before_ns = 0
-        if request.slowdown_pct:
-            running.delay = running.delay or InjectedDelay(running.program, request.slowdown_pct)
-            stepping, injected_before_ns = running.delay, running.delay.injected_ns
+        delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
+        stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
@@ -300,7 +300,7 @@ class _Worker:
                 None if first is None or last is None else last - first
                 for first, last in zip(before, after, strict=True)
             ],
-            injected_ns=0 if running.delay is None else running.delay.injected_ns - injected_before_ns,
+            injected_ns=0 if delay is None else delay.injected_ns,
             resident_b=resident_b,
         )
 

@@ -74,6 +74,7 @@ def test_a_label_is_one_short_line(planned):
 
 def test_options_that_exclude_each_other_are_refused():
     assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
+    assert "nan is not a number" in refused("run", "--until-precision", "nan")
     assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
 
 

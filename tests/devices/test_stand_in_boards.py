@@ -76,37 +76,29 @@ def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
     assert "J/1k" in table and "util %" in table and " 87 " in table
 
 
-def test_without_energy_there_is_none_and_the_table_says_that_it_was_not_asked_for(with_gpu):
-    done, launches = with_gpu(options=["--no-energy"])
-    assert len(launches) >= 2
-    assert all(launch.energy == [] for launch in launches)
+def test_an_exclusive_gpu_is_used_in_turns_and_the_table_says_that_energy_was_not_requested(with_gpu):
+    done, launches = with_gpu("exclusive", ["--no-energy"])
+    assert done.returncode == 0, done.stderr
+    assert {launch.turns for launch in launches} == {"sequential"}
+    assert codes(launch.turns_reason for launch in launches) == {"exclusive_device"}
+    assert [launch.energy for launch in launches] == [[], []]
     assert "(--no-energy" in " ".join(with_gpu.kit("compare", "run.json", "--wide").stdout.split())
     done, _ = with_gpu(options=["--no-energy", "--energy", "20"])
     assert done.returncode == 2 and "give one" in done.stderr
 
 
-def test_a_sensor_that_is_stuck_gives_no_joules_and_the_table_says_why(with_gpu):
-    _, launches = with_gpu("constant_energy")
-    assert {e.joules_j for launch in launches for e in launch.energy if e.sensor == "nvml.0.energy"} == {None}
-    table = with_gpu.kit("compare", "run.json", "--wide").stdout
-    assert "energy: no valid reading: the counter did not change" in " ".join(table.split())
-
-
-def test_a_board_that_one_process_may_hold_is_taken_in_turns(with_gpu):
-    done, launches = with_gpu("exclusive", ["--no-energy"])
-    assert done.returncode == 0, done.stderr
-    assert {launch.turns for launch in launches} == {"sequential"}
-    assert codes(launch.turns_reason for launch in launches) == {"exclusive_device"}
-
-
-def test_a_library_that_loses_its_boards_in_mid_run_costs_what_it_told(with_gpu):
-    done, launches = with_gpu(NVML_LOST_AFTER_MS="1")
+@pytest.mark.parametrize(("wrong", "settings"), [("constant_energy", {}), ("", {"NVML_LOST_AFTER_MS": "1"})])
+def test_sensors_that_are_stuck_or_lost_in_mid_run_cost_their_joules_alone(with_gpu, wrong, settings):
+    done, launches = with_gpu(wrong, **settings)
     assert done.returncode == 0, done.stderr
     assert all(launch.gave_number for launch in launches)
-    assert all(energy.joules_j is None and energy.reason for launch in launches for energy in launch.energy)
+    counted = [energy for launch in launches for energy in launch.energy if energy.sensor == "nvml.0.energy"]
+    assert all(energy.joules_j is None and energy.reason for energy in counted)
+    table = " ".join(with_gpu.kit("compare", "run.json", "--wide").stdout.split())
+    assert "energy: no valid reading" in table
 
 
-def test_a_network_that_no_share_of_the_board_is_enough_for_is_measured_with_all_of_it(with_gpu):
+def test_a_network_that_needs_more_than_a_fraction_of_the_memory_gets_all_of_it(with_gpu):
     done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.8")
     assert done.returncode == 0, done.stderr
     assert {launch.device_memory_fraction for launch in launches} == {0.9}

@@ -5,15 +5,10 @@ from kit.fingerprint.doctor_checks import conditions
 from kit.report.sentences import REASONS, sentence
 
 
-@pytest.fixture
-def planted(tmp_path):
-    """Plant files below a root and look: `planted({name: text}, cpus) -> {subject: Condition}`."""
-
-    def look(files=None, cpus=(0, 1), threads=2):
-        plant(tmp_path, files or {})
-        return {condition.subject: condition for condition in conditions(cpus, threads, tmp_path, tmp_path)}
-
-    return look
+def look(root, files=(), cpus=(0, 1)):
+    """Return the conditions of planted files by subject."""
+    plant(root, dict(files))
+    return {condition.subject: condition for condition in conditions(cpus, len(cpus), root, root)}
 
 
 SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -37,12 +32,12 @@ SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
         ({".dockerenv": "", "proc/2/comm": "kthreadd"}, "PID namespace", True, "host"),
     ],
 )  # fmt: skip
-def test_each_condition_is_told_with_what_would_mend_it(planted, files, subject, fine, says):
-    condition = planted(files)[subject]
+def test_each_condition_says_what_would_help(tmp_path, files, subject, fine, says):
+    condition = look(tmp_path, files)[subject]
     assert condition.fine is fine
     assert says in sentence(condition.what)
 
 
-def test_a_machine_that_shows_nothing_is_no_error(planted):
-    assert {condition.what.code for condition in planted().values()} <= REASONS.keys()
-    assert planted(cpus=(0,), threads=1)["CPU quota"].fine
+def test_a_machine_that_shows_nothing_is_no_error(tmp_path):
+    assert {condition.what.code for condition in look(tmp_path).values()} <= REASONS.keys()
+    assert look(tmp_path, cpus=(0,))["CPU quota"].fine

@@ -30,7 +30,7 @@ def test_this_machine_null_exactly_where_there_is_a_reason(here):
     assert all(fact_of(name) is not UNKNOWN for name in facts)
 
 
-def test_host_is_told_apart_and_not_named(here, monkeypatch):
+def test_hosts_are_distinguished_and_not_named(here, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "a-host-of-that-name")
     there = identity()
     assert "a-host-of-that-name" not in msgspec.json.encode(there).decode()

@@ -5,7 +5,7 @@ import numpy
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.software import kit_revision, relevant_environment, software
+from kit.fingerprint.software import BAKED, kit_revision, relevant_environment, set_by, software
 
 
 def other_python(tmp_path, versions):
@@ -50,6 +50,31 @@ def test_what_changes_numbers_is_recorded(name, monkeypatch):
 )
 def test_nothing_else_is_and_no_credential(name):
     assert relevant_environment({name: "x"}, ["TF_", "TORCH"]) == {}
+
+
+IMAGE = "PATH=/bin\0OMP_NUM_THREADS=1\0"
+STARTED = f"{IMAGE}KMP_AFFINITY=none\0"
+
+
+@pytest.mark.parametrize(
+    ("variables", "engine", "who"),
+    [
+        ({"OMP_NUM_THREADS": "1"}, "docker", "image"),
+        ({"OMP_NUM_THREADS": "4"}, "docker", "user"),  # changed by a shell in the container
+        ({"KMP_AFFINITY": "none"}, "docker", "container"),
+        ({"OMP_NUM_THREADS": "1"}, None, "user"),  # a host's first process does not count
+        ({"OMP_NUM_THREADS": "1", "TORCHELASTIC_RUN_ID": "none"}, None, "torchrun"),
+        ({"OMP_NUM_THREADS": "2", "RAY_RAYLET_PID": "9"}, None, "Ray"),
+        ({"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_ID": "9"}, None, "Slurm"),
+        ({"OMP_NUM_THREADS": "2", "SLURM_JOB_ID": "9"}, None, "user"),
+    ],
+)
+def test_who_set_it(tmp_path, variables, engine, who):
+    plant(tmp_path, {BAKED: IMAGE, "proc/1/environ": STARTED})
+    name = next(iter(variables))
+    assert set_by([name], variables, engine, tmp_path) == {name: who}
+    nothing_readable = set_by(["OMP_NUM_THREADS"], {"OMP_NUM_THREADS": "1"}, "docker", tmp_path / "nowhere")
+    assert nothing_readable == {"OMP_NUM_THREADS": "user"}
 
 
 def git(tree, *words):

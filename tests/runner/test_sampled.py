@@ -4,12 +4,12 @@ import numpy as np
 import profile_builder as b
 import pytest
 from profile_builder import S
-from scripted_launcher import ScriptedLauncher
+from scripted_launcher import ScriptedLauncher, plan_of, suite
 
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
-from kit.runner.energy import idle_s, long_block_s, planned_s
+from kit.runner.energy import has_energy, idle_s, long_block_s, planned_s
 from kit.sensors.samples import Samples, Series
 
 STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
@@ -114,6 +114,12 @@ def test_of_the_last_round_alone_there_is_one_long_block_a_worker(conducted, sam
         ]
     assert len(sampling[0].long_blocks) == 3
     assert len(sampling[0].idles) == 2
+
+
+@pytest.mark.parametrize(("precision_pct", "rounds"), [(None, [7, 8, 9]), (1.0, [7])])
+def test_rounds_for_a_precision_have_no_long_block(precision_pct, rounds):
+    plan = plan_of(suite(rounds=8), precision_pct=precision_pct, energy_s=12.0, energy_rounds="last", sensors=[ENERGY])
+    assert [number for number in range(10) if has_energy(plan, number)] == rounds
 
 
 def test_a_fit_has_the_joules_of_its_own_blocks_in_each_of_its_rounds(conducted, sampling):

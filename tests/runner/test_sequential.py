@@ -4,7 +4,7 @@ import pytest
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher
 
 from kit.devices.catalog import DEVICES
-from kit.runner import sequential
+from kit.runner import why_sequential
 
 
 def all_launches(profile):
@@ -29,7 +29,7 @@ def test_a_device_for_one_process_is_held_by_one_at_a_time(conducted, monkeypatc
 
 def test_no_memory_for_all(conducted, monkeypatch):
     launcher = ScriptedLauncher(resident_b=2 << 30)
-    monkeypatch.setattr(sequential, "available_memory_b", lambda: (5 << 30) - len(launcher.alive) * (2 << 30))
+    monkeypatch.setattr(why_sequential, "available_memory_b", lambda: (5 << 30) - len(launcher.alive) * (2 << 30))
     run = conducted(rounds=2)
     profile = run.begin(launcher)
     check_sequential(run, profile, "lack_of_memory")
@@ -41,13 +41,13 @@ def test_no_memory_for_all(conducted, monkeypatch):
 
 def test_memory_that_comes_back_brings_blocks_back(conducted, monkeypatch):
     available_b = iter([0, *[1 << 40] * 99])
-    monkeypatch.setattr(sequential, "available_memory_b", lambda: next(available_b))
+    monkeypatch.setattr(why_sequential, "available_memory_b", lambda: next(available_b))
     profile = conducted(rounds=2).begin()
     assert [(launch.round, launch.turns) for launch in profile.cells[0].launches] == [(0, "sequential"), (1, "blocks")]
 
 
 def test_a_lone_cell_needs_no_turns(conducted, monkeypatch):
-    monkeypatch.setattr(sequential, "available_memory_b", lambda: 0)
+    monkeypatch.setattr(why_sequential, "available_memory_b", lambda: 0)
     profile = conducted(backends=["torch"], devices=["tpu"]).begin()
     assert {launch.turns for launch in all_launches(profile)} == {"blocks"}
 

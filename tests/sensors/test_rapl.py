@@ -85,83 +85,68 @@ def test_the_tier_of_joules_is_that_of_the_processor_with_its_source(tmp_path, v
     assert entry.tier == {"modelled": "modelled", "measured": "device_counter"}[status]
 
 
-def obstacle():
+def obstacle(root):
+    os.environ["KIT_POWERCAP_ROOT"] = str(root)
     (sensor,) = rapl.open_sampled()
     assert (sensor.report.status, sensor.is_available) == ("unavailable", False)
     return sensor.report.reason
 
 
-def test_each_obstacle_has_its_own_reason(tmp_path, monkeypatch):
-    assert obstacle().code == "no_rapl_zone"
-    monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path / "absent"))
-    assert obstacle().code == "no_powercap"
-    monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path / "container"))
+def test_each_obstacle_has_its_own_reason(tmp_path):
+    assert obstacle(tmp_path).code == "no_rapl_zone"
+    assert obstacle(tmp_path / "absent").code == "no_powercap"
     (tmp_path / "container").mkdir()
     (tmp_path / "container" / "intel-rapl:0").symlink_to("../../devices/virtual/powercap/intel-rapl/intel-rapl:0")
-    assert obstacle().code == "powercap_masked"
-    monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path))
+    assert obstacle(tmp_path / "container").code == "powercap_masked"
     (plant_zone(tmp_path, "intel-rapl:0", "package-0") / "energy_uj").write_text("garbage\n")
-    assert obstacle().code == "file_not_as_expected"
+    assert obstacle(tmp_path).code == "file_not_as_expected"
 
 
-@pytest.fixture
-def as_another_user():
-    """Root reads everything: ask as nobody."""
-    if os.geteuid() == 0:
-        os.seteuid(65534)
-        yield
-        os.seteuid(0)
-    else:
-        yield
+def test_readable_by_root_alone():
+    """Root can read everything, so it asks as nobody, who can enter the folder but not open the counter."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = plant_zone(Path(folder), "intel-rapl:0", "package-0") / "energy_uj"
+        file.chmod(0o000)
+        is_root = os.geteuid() == 0
+        try:
+            if is_root:
+                os.seteuid(65534)
+            why = obstacle(folder)
+        finally:
+            if is_root:
+                os.seteuid(0)
+    assert (why.code, why.values["file"]) == ("root_only", str(file))
 
 
-@pytest.fixture
-def closed_tree(monkeypatch):
-    """Zone whose counter its reader may not open, in a folder that everybody may enter."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        (plant_zone(Path(name), "intel-rapl:0", "package-0") / "energy_uj").chmod(0o000)
-        monkeypatch.setenv("KIT_POWERCAP_ROOT", name)
-        yield Path(name)
-
-
-def test_readable_by_root_alone(closed_tree, as_another_user):
-    why = obstacle()
-    assert (why.code, why.values["file"]) == ("root_only", f"{closed_tree}/intel-rapl:0/energy_uj")
-
-
-def written(folder, energy_uj):
+def write_counter(folder, energy_uj):
     with (folder / "energy_uj").open("r+") as file:
         file.write(f"{energy_uj:015d}")
 
 
 @pytest.mark.parametrize("after_uj", [0, 40_000, 90_000_000])
 def test_a_counter_that_is_reset_falls_and_gives_no_joules(tmp_path, after_uj):
-    """From 100 J down, of a range of 262 kJ: no package draws what a wrap would have taken."""
+    """It falls from 100 J in a range of 262 kJ: no package draws what a wrap would mean."""
     folder = plant_zone(tmp_path, "intel-rapl:0", "package-0", 0, RANGE_UJ)
     (sensor,) = rapl.open_sampled()
     at_ns, joules = [], []
     for tick in range(120):
-        written(folder, tick * 1_000_000 if tick < 100 else after_uj + (tick - 100) * 1_000_000)
+        write_counter(folder, tick * 1_000_000 if tick < 100 else after_uj + (tick - 100) * 1_000_000)
         at_ns.append(tick * 100_000_000)
         joules.append(sensor.read().value)
         time.sleep(0.0002)
     assert joules[99] == pytest.approx(99.0)
     assert block_energy(at_ns, joules, at_ns[0], at_ns[-1], 1_000_000, is_counter=True).code == "counter_reset"
-    series = Series(sensor.report, at_ns, joules)
-    assert Samples([series]).summaries([(at_ns[0], at_ns[-1])]) == {}
-    # What comes after the reset stands.
-    assert (
-        block_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000, is_counter=True).code
-        == "energy_low_coverage"
-    )
-    assert joules[-1] - joules[101] == pytest.approx(18.0)
+    assert Samples([Series(sensor.report, at_ns, joules)]).summaries([(at_ns[0], at_ns[-1])]) == {}
+    # The counter goes on after the reset.
+    after = block_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000, is_counter=True)
+    assert (after.code, joules[-1] - joules[101]) == ("energy_low_coverage", pytest.approx(18.0))
 
 
 def test_a_single_failed_read_is_none_and_the_next_goes_on(tmp_path):
     folder = plant_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, RANGE_UJ)
     (sensor,) = rapl.open_sampled()
-    for text, joules in (("x" * 15, None), (f"{3_000_000:015d}", pytest.approx(2.0))):
-        with (folder / "energy_uj").open("r+") as file:
-            file.write(text)
-        assert sensor.read().value == joules
+    (folder / "energy_uj").write_text("x" * 15)
+    assert sensor.read().value is None
+    write_counter(folder, 3_000_000)
+    assert sensor.read().value == pytest.approx(2.0)

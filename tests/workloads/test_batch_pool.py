@@ -90,3 +90,11 @@ def test_each_epoch_has_every_batch_once_in_an_order_of_its_own():
     assert len(set(chosen)) == 994
     # The batches that steps cycle through are the first of an epoch's.
     np.testing.assert_array_equal(epochs.host_batch(0).inputs, pool_of(MLP, 7, 3)[0].inputs)
+
+
+def test_ranks_gather_parts_of_the_same_batches():
+    whole = Epochs(MLP, MNIST, NUMBERED, 8, seed=3)
+    parts = [Epochs(MLP, MNIST, NUMBERED, 8, seed=3, part=part, parts=2) for part in range(2)]
+    assert [part.order(1) for part in parts] == [whole.order(1)] * 2
+    assert numbers([part.host_batch(5) for part in parts]) == numbers([whole.host_batch(5)])
+    assert {len(part.host_batch(5).targets) for part in parts} == {4}

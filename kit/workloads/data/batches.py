@@ -47,17 +47,29 @@ def batch_pool(workload: Workload, data: Dataset, samples: Samples, batch: int, 
 class Epochs:
     """The training split in whole batches, cut once from a seeded permutation; each epoch takes them in another order.
 
-    The remainder of the split is left out, so that every step has one shape and every framework as many updates.
+    The remainder of the split is left out, so that every step has one shape and every framework as many updates. Of
+    several ranks each gathers its own part of a batch alone.
     """
 
-    def __init__(self, workload: Workload, data: Dataset, samples: Samples, batch: int, *, seed: int) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        data: Dataset,
+        samples: Samples,
+        batch: int,
+        *,
+        seed: int,
+        part: int = 0,
+        parts: int = 1,
+    ) -> None:
         self._make = partial(_host_batch, workload, data, samples)
         self._seed = seed
         self.steps = len(samples.targets) // batch
-        self._chosen = _permutation(samples, seed)[: self.steps * batch].reshape(self.steps, batch)
+        whole = _permutation(samples, seed)[: self.steps * batch]
+        self._chosen = whole.reshape(self.steps, parts, batch // parts)[:, part]
 
     def host_batch(self, index: int) -> HostBatch:
-        """Return a batch, gathered from the samples and prepared now."""
+        """Return a batch, or this rank's part of it, gathered from the samples and prepared now."""
         return self._make(self._chosen[index])
 
     def order(self, epoch: int) -> list[int]:

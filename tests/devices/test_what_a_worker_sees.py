@@ -1,4 +1,4 @@
-"""A member sees the devices of its cells and no other: below it a program that opens all that it sees."""
+"""A worker sees the devices of its cells and no other, even if it opens all that it sees."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.runner import target
 
-# As a framework does, whatever device it was asked for.
+# A framework opens all devices that it sees, whichever it is asked to use.
 OPENS_ALL = """
 import json, os
 from kit.sensors import nvml
@@ -40,13 +40,13 @@ FIRST, SECOND = "0000:65:00.0", "0000:66:00.0"
 
 
 @pytest.fixture
-def seen_by_a_member(in_nvml_process, tmp_path):
-    """What a member sees of two boards, the JAX platforms it is given, and whether it has opened a driver."""
+def seen_by_worker(in_nvml_process, tmp_path):
+    """Which of two GPUs a worker sees, the JAX platforms that it gets, and whether it has opened a driver."""
     program, python, log = tmp_path / "program.py", tmp_path / "python", tmp_path / "log"
     program.write_text(OPENS_ALL)
 
     def look(device, devices=1, **environment):
-        # The interpreter of the worker, and of the supervisor before it.
+        # This interpreter runs the program as the worker, and the supervisor before it as it is.
         line = f'[ "$2" = kit.worker ] && exec {sys.executable} {program}\nexec {sys.executable} "$@"'
         python.write_text(f"#!/bin/sh\n{line}\n")
         python.chmod(0o755)
@@ -59,9 +59,9 @@ def seen_by_a_member(in_nvml_process, tmp_path):
     return look
 
 
-def test_a_cpu_member_opens_no_board_and_no_platform_but_the_cpus(seen_by_a_member):
-    assert seen_by_a_member("cpu") == ([], "cpu", False)
-    assert seen_by_a_member("cpu", CUDA_VISIBLE_DEVICES="1", JAX_PLATFORMS="cpu,cuda") == ([], "cpu,cuda", False)
+def test_a_cpu_worker_opens_no_board_and_no_platform_but_the_cpus(seen_by_worker):
+    assert seen_by_worker("cpu") == ([], "cpu", False)
+    assert seen_by_worker("cpu", CUDA_VISIBLE_DEVICES="1", JAX_PLATFORMS="cpu,cuda") == ([], "cpu,cuda", False)
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_a_cpu_member_opens_no_board_and_no_platform_but_the_cpus(seen_by_a_memb
         ({"CUDA_VISIBLE_DEVICES": "1"}, 1, [SECOND]),
         ({"CUDA_VISIBLE_DEVICES": "1,0"}, 1, [SECOND]),
         ({"CUDA_VISIBLE_DEVICES": "GPU-stand-in-1"}, 1, [SECOND]),
-        # Places in an order that is not NVML's are left to CUDA.
+        # Indices in an order that is not NVML's are left to CUDA.
         ({"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, 1, [SECOND]),
-        # Of a board in slices CUDA shows one, which its UUID does not name.
+        # CUDA shows one slice of a GPU, which the GPU's UUID does not name.
         ({"CUDA_VISIBLE_DEVICES": "1,0", "NVML_STAND_IN": "mig"}, 1, [SECOND]),
         ({"CUDA_VISIBLE_DEVICES": ""}, 1, []),
         ({"NVML_BOARDS": "1"}, 2, [FIRST, SECOND]),
     ],
 )
-def test_a_gpu_member_sees_the_first_boards_that_it_may(seen_by_a_member, environment, devices, boards):
-    seen, platforms, _ = seen_by_a_member("gpu", devices, **environment)
+def test_a_gpu_worker_sees_the_first_boards_that_it_may(seen_by_worker, environment, devices, boards):
+    seen, platforms, _ = seen_by_worker("gpu", devices, **environment)
     assert (seen, platforms) == (boards, None)
 
 
