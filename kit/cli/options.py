@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class FiniteRange(click.FloatRange):
-    """A range that NaN is not in: no comparison with it is true, so that click lets it pass."""
+    """A range of finite numbers; click lets NaN pass, as no comparison with it is true, and infinity if unbounded."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
         """Return the number."""
         number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value} is not a number.", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number; give one such as 3 or 0.5", param, ctx)
         return number
 
 

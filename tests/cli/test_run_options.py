@@ -72,9 +72,21 @@ def test_a_label_is_one_short_line(planned):
         assert "--label" in refused("run", "--label", label)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("run", option, "nan") for option in ("--until-precision", "--budget", "--wait-for-quiet", "--energy")),
+        *(("compare", __file__, "--fail-if-slower", number) for number in ("nan", "inf")),
+    ],
+    ids=lambda words: " ".join(words[-2:]),
+)
+def test_an_option_takes_finite_numbers_alone(words):
+    line = refused(*words)
+    assert f"{words[-1]} is not a finite number" in line and "\n" not in line
+
+
 def test_options_that_exclude_each_other_are_refused():
     assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
-    assert "nan is not a number" in refused("run", "--until-precision", "nan")
     assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
 
 
