@@ -139,7 +139,7 @@ class UnfinishedRun:
             plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=RunPlan)
         except FileNotFoundError:
             is_complete = "this run is complete; nothing is left to resume"
-            why = is_complete if path.exists() else "there is no unfinished run; leave out --resume to start one"
+            why = is_complete if path.is_file() else "there is no unfinished run; leave out --resume to start one"
             raise ProfileError(f"{path}: {why}") from None
         except OSError as error:
             raise ProfileError(f"{folder} cannot be read: {error.strerror}; resume as the run's own user") from None

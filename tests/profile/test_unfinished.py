@@ -95,6 +95,8 @@ def test_begin_refuses_what_is_there_and_where_it_cannot_write(path):
 def test_reopen_refuses_what_is_not_there_and_what_is_damaged(path):
     with pytest.raises(ProfileError, match="no unfinished run"):
         UnfinishedRun.reopen(path.parent / "other.json")
+    with pytest.raises(ProfileError, match=rf"this is a folder; [^\n]*: {path.name}$"):
+        UnfinishedRun.reopen(path.parent)
     for damage in (b"", b'{"id": 3}', b"\xff\xfe", b"[" * 99_999):
         (folder_of(path) / PLAN).write_bytes(damage)
         with pytest.raises(ProfileError, match="is damaged, or"):
