@@ -55,6 +55,7 @@ class ScriptedLauncher:
     drift: float = 0.3  # of the machine, over seconds
     others: Callable[[float], float] = lambda at_s: 0.0  # CPUs that other programs use at a second of this clock
     resident_b: int = 300 << 20
+    larger_b: dict[str, int] = field(default_factory=dict)  # by workload: resident bytes in place of those
     device_share: dict[str, float] = field(default_factory=dict)  # by backend: what it needs of a board's memory
     device_ids: tuple[str, ...] = ()
     long_blocks: list[tuple[int, int]] = field(default_factory=list)  # begin and end of each
@@ -214,7 +215,7 @@ class ScriptedWorker:
             span_ns=span_ns,
             waits=np.concatenate([[waits.sum()] if request.is_summed else waits for waits in waits_ns]).tobytes(),
             counters=[7, 7 + round(span_ns * launcher.others(begin_ns / S)), 0],
-            resident_b=launcher.resident_b if name == "first_step" else None,
+            resident_b=launcher.larger_b.get(cell.workload, launcher.resident_b) if name == "first_step" else None,
         )
 
     def conclude(self, asked):
@@ -268,7 +269,7 @@ def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3
     return Suite(
         name="x",
         title="x",
-        cells=Axes(workloads=["mlp"], backends=list(backends), tasks=list(tasks), **axes),
+        cells=Axes(**{"workloads": ["mlp"]} | axes, backends=list(backends), tasks=list(tasks)),
         measure=Measure(rounds=rounds, share=list(share)),
         variants={name: VariantTable() for name in variants},
         **fields,

@@ -39,6 +39,13 @@ def test_no_memory_for_all(conducted, monkeypatch):
     assert launcher.most_alive == 2
 
 
+def test_a_small_network_needs_no_room_for_a_larger_one(conducted, monkeypatch):
+    monkeypatch.setattr(why_sequential, "available_memory_b", lambda: 3 << 30)
+    profile = conducted(workloads=["mlp", "cnn"], rounds=1).begin(ScriptedLauncher(larger_b={"mlp": 4 << 30}))
+    turns = {cell.cell.workload: {launch.turns for launch in cell.launches} for cell in profile.cells}
+    assert turns == {"mlp": {"sequential"}, "cnn": {"blocks"}}
+
+
 def test_memory_that_comes_back_brings_blocks_back(conducted, monkeypatch):
     available_b = iter([0, *[1 << 40] * 99])
     monkeypatch.setattr(why_sequential, "available_memory_b", lambda: next(available_b))

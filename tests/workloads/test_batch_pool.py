@@ -97,4 +97,16 @@ def test_ranks_gather_parts_of_the_same_batches():
     parts = [Epochs(MLP, MNIST, NUMBERED, 8, seed=3, part=part, parts=2) for part in range(2)]
     assert [part.order(1) for part in parts] == [whole.order(1)] * 2
     assert numbers([part.host_batch(5) for part in parts]) == numbers([whole.host_batch(5)])
-    assert {len(part.host_batch(5).targets) for part in parts} == {4}
+
+
+def test_a_rank_gathers_no_more_than_its_part():
+    gathered = []
+
+    class Watched:
+        def __getitem__(self, chosen):
+            gathered.append(len(chosen))
+            return NUMBERED.inputs[chosen]
+
+    samples = Samples(Watched(), NUMBERED.targets)
+    assert len(Epochs(MLP, MNIST, samples, 8, seed=3, part=1, parts=2).host_batch(5).targets) == 4
+    assert gathered == [4]
