@@ -33,6 +33,7 @@ from kit.runner.resumable import check_options, check_resumable, without_counter
 from kit.runner.round import Context, run_round
 from kit.runner.worker import phase_limit_s
 from kit.runner.worker_spec import WorkerSpec
+from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.catalog import resolve_data
 
@@ -75,11 +76,12 @@ class Run:
 
         Raises:
             ProfileError: there is none, or another run is writing it.
-            KitError: it was begun with other options, or on another machine, software or CPUs; or KIT_PHASE_LIMIT_S is
-                no number.
+            KitError: it was begun with other options, or on another machine, software or CPUs; KIT_PHASE_LIMIT_S is no
+                number, or KIT_GPU_FILE no profile of a self-test.
             DataError: its data is not here: every cell would fail for good.
         """
         phase_limit_s()  # refused before a worker runs
+        measured_lags_ns()
         kept = UnfinishedRun.reopen(path)
         try:
             check_options(kept.plan, options)
