@@ -77,10 +77,10 @@ def targets_on_host(cell: MeasuredCell) -> Found | None:
     """Find cells whose targets stay in the host's memory although their batches lie on the device."""
     if cell.cell.feed == "host" or cell.cell.task != "train":
         raise NotApplicableError
-    places = {place for launch in cell.launches.values() if (place := launch.settings.get("targets")) is not None}
-    if not places:
+    devices = {device for launch in cell.launches.values() if (device := launch.settings.get("targets")) is not None}
+    if not devices:
         raise not_recorded("targets")
-    on_host = sorted(place for place in places if "cpu" in place.lower())
+    on_host = sorted(device for device in devices if "cpu" in device.lower())
     return Found({"where": on_host[0]}, 100.0) if on_host else None
 
 

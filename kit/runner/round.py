@@ -263,13 +263,14 @@ class _Round:
                 return
             self._add_device_others(cell, blocks)
             fraction = disturbances(cell, launch, blocks)[0]
-            tries.append((-1.0 if fraction is None else fraction, blocks))
+            # A board's joules have no part in what the CPUs do: there processes on it count, and joules are refused.
+            taken = fraction if cell.device == "cpu" else blocks.counters[DEVICE_OTHERS][0]
+            tries.append((taken or 0.0, blocks))
             if fraction is None:
                 break
-        fraction, worker.long_blocks[key, group.key] = min(tries, key=itemgetter(0))
-        # A board's joules are refused where others computed on it; its counter has no part in what the CPUs do.
-        if fraction > 0 and cell.device == "cpu":
-            launch.notes.append(reason("energy_disturbed", share_pct=100 * fraction))
+        taken, worker.long_blocks[key, group.key] = min(tries, key=itemgetter(0))
+        if taken and cell.device == "cpu":
+            launch.notes.append(reason("energy_disturbed", share_pct=100 * taken))
 
     def _add_device_others(self, cell: Cell, blocks: Blocks) -> None:
         """Add to a block how many processes of others compute on the cell's accelerators; None: not known."""

@@ -43,8 +43,8 @@ def state(device_id=USED, **more):
 def launch_on(conducted, monkeypatch):
     """A launch of a run beside a sampler that sees two boards; what each look at them sees."""
 
-    def run(*looks, device="gpu", energy_s=12.0, slowed=0.0, device_ids=(USED,)):
-        launcher = ScriptedLauncher(device_ids=device_ids)
+    def run(*looks, device="gpu", energy_s=12.0, slowed=0.0, device_ids=(USED,), cpus=0.0):
+        launcher = ScriptedLauncher(device_ids=device_ids, others=lambda at_s: cpus * (1 + at_s / 10_000))
         states = iter(looks or [[state()]])
         last = []
 
@@ -105,6 +105,31 @@ def test_no_board_stands_beside_a_cpu_cell(launch_on):
     launch = launch_on(device="cpu", device_ids=())
     assert launch.sensors.keys() == {"cpu.temperature"}
     assert launch.notes == []
+
+
+@pytest.mark.parametrize(
+    ("processes", "cpus", "tries"), [([3, 1], 0.0, 2), ([3, 1], 1.9, 2), ([3, 3], 0.0, 2), ([1, 1], 0.0, 1)]
+)
+def test_joules_are_of_a_block_in_which_no_other_computed_or_refused(launch_on, monkeypatch, processes, cpus, tries):
+    """`processes`: on the board, the worker's own among them, in each long block; `cpus`: that others use."""
+    blocks, long_block = [], round_module.Worker.long_block
+
+    def counted(*arguments):
+        blocks.append(long_block(*arguments))
+        return blocks[-1]
+
+    monkeypatch.setattr(round_module.Worker, "long_block", counted)
+    seen = lambda *_: processes[min(len(blocks), 2) - 1] if blocks else 1  # noqa: E731
+    monkeypatch.setattr(DEVICES["gpu"], "processes", seen)
+    launch = launch_on(cpus=cpus)
+    assert len(blocks) == tries
+    entries = [energy for energy in steady(launch) if energy.device_id == USED]
+    assert entries
+    if processes[-1] == 1:
+        assert all(energy.begin_ns == blocks[-1].begin_ns[0] and energy.joules_j for energy in entries)
+    else:
+        assert {(energy.joules_j, energy.reason.code) for energy in entries} == {(None, "device_shared")}
+        assert {energy.reason.values["processes"] for energy in entries} == {2}
 
 
 def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on):
