@@ -35,6 +35,9 @@ STALLED_PCT = 5.0
 # Ceilings are measured at other moments than networks: on shared machines speed differs between them by a third and
 # more, and by a factor of two beside a busy program. A step that computes nothing is above by orders of magnitude.
 CEILINGS_REACHED, CEILINGS_IMPOSSIBLE = 1.5, 3.0
+# Beside as many busy programs as CPUs, threads that spin for each other took ten times as long as alone. So a product
+# whose best block others disturbed shows only what is above it by far more.
+DISTURBED_CEILINGS_REACHED = 30.0
 # A fraction of an empty dispatch. A program that calls its framework directly saves some of it.
 DISPATCH_FRACTION = 0.5
 # In the reference profiles input takes little time: 101 of 105 fits are below 10 %. One that a neighbor

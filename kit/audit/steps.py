@@ -136,6 +136,8 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     reached = 1e9 * work.least_flops / step_ns
     if reached <= limits.CEILINGS_REACHED * product.rate:
         return None
+    if product.is_disturbed and reached <= limits.DISTURBED_CEILINGS_REACHED * product.rate:
+        raise NotMeasuredError(reason("ceilings_disturbed", operation=product.name))
     rates = {"reached_gflop_s": reached / 1e9, "ceiling_gflop_s": product.rate / 1e9}
     severity: Severity = "bad" if reached > limits.CEILINGS_IMPOSSIBLE * product.rate else "warning"
     return Found({**rates, "operation": product.name, "step_ns": step_ns}, 100.0, severity=severity)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from kit.compare.blocks import block_times_ns, launch_time_ns, mean_step_ns
+from kit.compare.clean_cycles import disturbances
 from kit.profile.cell import OWN, Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import Profile
@@ -34,6 +35,7 @@ class Ceiling(NamedTuple):
 
     cell: Cell
     step_ns: float
+    is_disturbed: bool  # whether others disturbed that block: what is reached without them is higher
 
     @property
     def rate(self) -> float:
@@ -69,10 +71,17 @@ def ceilings_of(profile: Profile) -> list[Ceiling]:
     ceilings = []
     for result in profile.cells:
         if is_operation(result.cell):
-            launches = (launch for launch in result.launches if launch.gave_number)
-            step_ns = min((time_ns for launch in launches for time_ns in block_times_ns(launch)), default=0.0)
+            blocks = [
+                (time_ns, taken is not None)
+                for launch in result.launches
+                if launch.gave_number
+                for time_ns, taken in zip(
+                    block_times_ns(launch), disturbances(result.cell, launch, launch.blocks), strict=True
+                )
+            ]
+            step_ns, is_disturbed = min(blocks, default=(0.0, False))
             if step_ns > 0:
-                ceilings.append(Ceiling(result.cell, step_ns))
+                ceilings.append(Ceiling(result.cell, step_ns, is_disturbed))
     return ceilings
 
 

@@ -134,6 +134,7 @@ OTHERS: Templates = {
     "by an unknown amount; stop other work and measure again",
     "measured_otherwise": "measured with {axis} {value}",
     "ceilings_not_measured": "no ceiling was measured on its device: kit run --ceilings",
+    "ceilings_disturbed": "other programs disturbed every block of {operation}, so its rate is only a lower bound",
     "work_not_known": "the work of a step is unknown",
     "not_measured": "not measured",
     "not_published": "not published",

@@ -44,6 +44,18 @@ def test_a_network_faster_than_the_fastest_product_did_not_compute(share, severi
         assert findings[0].values["operation"] == "matmul 1000, float32"
 
 
+@pytest.mark.parametrize(("share", "is_said"), [(4.0, False), (1e4, True)])
+def test_beside_others_a_product_shows_only_what_is_far_above_it(share, is_said):
+    network = b.group("g", b.member("torch", TRAIN_FLOPS / (share * 200e9) * 1e3))
+    slowed = product(200.0)
+    slowed.members[0].change = b.beside_others(0.6)
+    codes, missing, _ = outcome(network, slowed)
+    assert (codes, missing) == (([("above_ceiling", "bad", "mlp")], []) if is_said else ([], ["ceilings_disturbed"]))
+    # One quiet block shows what the machine reaches.
+    slowed.members[0].change = b.beside_others(0.6, lambda _: (0, 1), slow=2.0)
+    assert outcome(network, slowed)[0] == [("above_ceiling", "bad", "mlp")]
+
+
 def test_the_ceiling_is_the_fastest_framework_and_of_the_same_precision():
     fast = b.group("g", b.member("jax", TRAIN_FLOPS / 900e9 * 1e3))
     assert outcome(fast, product(200.0, "jax"))[0] == [("above_ceiling", "bad", "mlp")]
