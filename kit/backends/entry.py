@@ -30,6 +30,7 @@ class BackendEntry(NamedTuple):
     decided_by: tuple[str, ...] = ()  # patterns of the variables that decide its speed
     environment: Mapping[str, str] = {}  # its workers get these variables, unless the user has set them
     sharing: Mapping[str, str] = {}  # and these, so that workers share a GPU, unless the framework keeps its defaults
+    compile_cache: Mapping[str, str] = {}  # variables that keep compilations in the folder FOLDER
     start_s: float = 6.0  # a worker's start and first build on two virtual CPUs take so long; estimates alone use it
     # By kind of device, how several devices share a batch: "ranks" have a process each, "devices" are all in one
     # process. A kind that is missing here has no such cells.

@@ -106,7 +106,11 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
     if sample.cell.key_without(axis) != base.cell.key_without(axis) or sample.cell.task == "fit":
         return None
     logs, base_ns = log_ratios(step, sample, base), value(base, "step_ns")
-    pairs = {a.round: (a, b) for a, b in launch_pairs(sample, base) if a.round in logs}
+    pairs = {
+        a.round: (a, b)
+        for a, b in launch_pairs(sample, base)
+        if a.round in logs and not (a.reused_compilation or b.reused_compilation)
+    }
     if not pairs or not base_ns:
         return None
     extra_ns = [(compile_ns(sample, a) or 0) - (compile_ns(base, b) or 0) for a, b in pairs.values()]

@@ -91,10 +91,12 @@ def details(sample: Sample) -> dict[str, Value]:
 
 
 def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
-    """Return each phase's median duration."""
+    """Return each phase's median duration; of compilations only of those that reused nothing."""
     durations = defaultdict(list)
-    for phase in (phase for launch in launches for phase in launch.phases):
-        durations[phase.name].append(phase.duration_ns)
+    for launch in launches:
+        for phase in launch.phases:
+            if not (launch.reused_compilation and phase.name in COMPILE_PHASES):
+                durations[phase.name].append(phase.duration_ns)
     return {name: statistics.median(times_ns) for name, times_ns in durations.items()}
 
 
@@ -102,6 +104,37 @@ def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
     """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
     names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters if name != DEVICE_OTHERS)
     return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
+
+
+def _per_token(read: Callable[[Sample, Launch], Any]) -> Callable[[Sample, Launch], Any]:
+    """Return how a value of a step is read per token: a number, a number a block, or nothing without tokens."""
+
+    def observe(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - as `Metric.observe`
+        known, tokens = read(sample, launch), launch.tokens
+        if known is None or tokens is None:
+            return None
+        return [each / tokens for each in known] if isinstance(known, list) else known / tokens
+
+    return observe
+
+
+def _tokens(sample: Sample) -> int | None:
+    """Return how many tokens a step handles; null: the program does not say, or its launches do not agree."""
+    tokens = {launch.tokens for launch in sample.good}
+    return tokens.pop() if len(tokens) == 1 else None
+
+
+def _of_step_per_token(name: str) -> Callable[[Sample], float | None]:
+    def read(sample: Sample) -> float | None:
+        known, tokens = value(sample, name), _tokens(sample)
+        return None if known is None or tokens is None else float(known / tokens)
+
+    return read
+
+
+def _tokens_per_s(sample: Sample) -> float | None:
+    token_ns = value(sample, "token_ns")
+    return 1e9 / token_ns if token_ns else None
 
 
 def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
@@ -200,13 +233,17 @@ def start_ns(sample: Sample, launch: Launch) -> int | None:
     Null where the start of the process was not measured.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
+    if launch.reused_compilation:
+        return None
     if sample.is_warm(launch):
         return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
     return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
 
 
 def compile_ns(_sample: Sample, launch: Launch) -> int | None:
-    """Return the time of trace, compilation and first step together."""
+    """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
+    if launch.reused_compilation:
+        return None
     return sum(phase.duration_ns for phase in launch.phases if phase.name in COMPILE_PHASES) or None
 
 
@@ -268,6 +305,11 @@ def _joules(sample: Sample, launch: Launch) -> float | None:
     return None if energy is None else energy.joules_j / energy.samples
 
 
+def _step_joules(sample: Sample, launch: Launch) -> float | None:
+    per_sample_j = _joules(sample, launch)
+    return None if per_sample_j is None else per_sample_j * sample.cell.batch
+
+
 def _tier(sample: Sample, launch: Launch) -> str | None:
     """Return how much its joules can be relied on; only those of one tier are set against each other."""
     return launch_entries(sample.cell, launch)[0].tier
@@ -313,7 +355,9 @@ def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
 def _compile_j(_drawn: object, sample: Sample) -> float | None:
     """Return the mean joules from the build to the first step done, idle included."""
     joules_j = []
-    for launch in (launch for launch in sample.figures if launch.failure is None):
+    for launch in sample.figures:
+        if launch.failure is not None or launch.reused_compilation:
+            continue
         entries = launch_entries(sample.cell, launch, "compile")
         if (power_w := device_power_w(entries)) is not None:
             joules_j.append(power_w * entries[0].block_ns / 1e9)
@@ -436,6 +480,13 @@ _METRICS = [
     Metric("p99_ns", "p99", "ns", read=lambda sample: sample.result.p99_ns, runs=geometric_mean),
     Metric("samples_per_s", "samples/s", "number", read=_per_batch("step_ns", False), runs=geometric_mean,
            shown="table"),
+    Metric("tokens", "tokens", "count", read=_tokens, runs=lambda values: values[0], part="rare"),
+    Metric("token_ns", "time/token", "ns", _per_token(step_times), read=_of_step_per_token("step_ns"),
+           runs=geometric_mean, part="rare", **TIME),
+    Metric("tokens_per_s", "tokens/s", "number", read=_tokens_per_s, runs=geometric_mean, shown="table", part="rare"),
+    Metric("energy_per_token_j", "J/1k tokens", "per_1k", _per_token(_step_joules), kind=_tier, needs_blocks=False,
+           read=_of_step_per_token("energy_per_step_j"), runs=geometric_mean, compare="ratio", shown="table",
+           part="rare"),
     Metric("start_ns", "start", "s", start_ns, statistics.median, mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, statistics.median, shown="table", mark="warm_start",
            **WITH_FASTER),

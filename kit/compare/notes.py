@@ -108,6 +108,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(note("ceilings_measured", operations=len(measured)))
     notes += [*_energy_notes(profile, rows), *joules_notes(groups)]
+    if profile.suite.reuse_compiled:
+        notes.append(note("reuse_compiled"))
     in_letters = ("sustained_differs", "process_shared", "warm_start")
     return [*notes, *(note(code) for code in in_letters if any(row.value(code) for row in shown))]
 

@@ -207,6 +207,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     phases: list[Phase] = []
     warmup_steps: Int64 = 0
     blocks: Blocks = msgspec.field(default_factory=Blocks)
+    tokens: Positive | None = None  # that a step handles, as the user program says; null: it does not say
     recompiles: Compilations | None = None
     threads: Threads | None = None
     # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
@@ -250,6 +251,7 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     round: Int64
     process: str
     started: str  # UTC, ISO 8601
+    reused_compilation: bool = False  # its compilation found what the first round's had left, as it was asked to
     turns: Turns = "blocks"
     turns_reason: Reason | None = None  # why not in blocks
     p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20

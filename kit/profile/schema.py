@@ -21,7 +21,7 @@ from kit.profile.sensor import SensorReport, SensorResponse
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
-SCHEMA_MINOR = 0
+SCHEMA_MINOR = 1
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 FigureName = Literal[
@@ -94,6 +94,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     seed: Int64
     skipped: list[Skipped] = []
     hosts: Int64 = 1  # that cells of several devices were divided over
+    reuse_compiled: bool = False  # later rounds start from what the first round compiled
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

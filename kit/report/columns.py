@@ -182,6 +182,7 @@ STEP = (
     Column("MSE", partial(_score, kind="mean_squared_error", words=number), name="fit_score"),
     _metric("fit_test_ns"),
     _metric("samples_per_s", _is_network),
+    *map(_metric, ("tokens_per_s", "token_ns")),
 )
 SCALING = (
     Column("efficiency", partial(_share, part="efficiency"), "efficiency"),
@@ -193,7 +194,7 @@ MAIN = (
     Column("J/1k", _joules, name="energy_per_sample_j"),
     *map(_metric, ("energy_with_package_per_sample_j", "utilization_pct")),
     _metric("cpu_per_sample_ns", _is_on_cpu),
-    _metric("cost_per_million"),
+    *map(_metric, ("energy_per_token_j", "cost_per_million")),
 )
 OBSERVED = Column("observed", _observed, right=False)
 WIDE = (

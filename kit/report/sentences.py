@@ -283,6 +283,7 @@ ALWAYS: Templates = {
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
     "energy_refused": "energy: no valid reading",

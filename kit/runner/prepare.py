@@ -74,6 +74,9 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
         varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
         line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
         say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
+    if request.reuse_compiled and (request.hosts > 1 or any(variant.image for variant in variants)):
+        where = "several hosts" if request.hosts > 1 else "an image's containers"
+        raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
     _check_devices(planned, variants, request.hosts)
     check_images(planned, variants)
     cells, skipped = drop_missing_backends(planned, variants, request.backends)
@@ -255,6 +258,7 @@ def prepare(
             seed=request.seed,
             skipped=list(skipped),
             hosts=request.hosts,
+            reuse_compiled=request.reuse_compiled,
         ),
         cells=list(cells),
         groups=plan_groups(cells, suite.compared, suite.baseline),

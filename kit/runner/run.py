@@ -8,6 +8,7 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
 from kit.runner.worker import phase_limit_s
-from kit.runner.worker_spec import WorkerSpec
+from kit.runner.worker_spec import WorkerSpec, compile_cache_folder
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.catalog import resolve_data
@@ -144,6 +145,7 @@ class Run:
             raise KitError(f"{what}, then resume with `{resume_command(self.path)}`") from error
         if complete:
             self._kept.remove()
+            shutil.rmtree(compile_cache_folder(self.plan), ignore_errors=True)
         else:
             self._kept.close()
         return profile
@@ -159,6 +161,10 @@ class Run:
                 return number >= self.plan.suite.rounds and not self.lost
             begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
+            if self.plan.suite.reuse_compiled and number == 0:
+                # A first round that is measured again compiles again.
+                shutil.rmtree(compile_cache_folder(self.plan), ignore_errors=True)
+                compile_cache_folder(self.plan).mkdir(mode=0o700)
             context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):

@@ -65,7 +65,8 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
     cpus = ",".join(map(str, prepare.cpus))
     if (host := spec.host_of(rank)) == spec.host_of(0):
         folder = str(Path(tempfile.gettempdir()) / name)
-        words = _supervised(python, order | threads | shown | variant.env, "--folder", folder, "--cpus", cpus)
+        variables = {**order, **threads, **shown, **spec.compile_cache, **variant.env}
+        words = _supervised(python, variables, "--folder", folder, "--cpus", cpus)
         return Command(words, os.environ, folder)
     # Which devices a worker sees is left to it: on another host they have other names.
     hidden = DEVICES[prepare.device].shown_by(prepare.devices, os.environ)

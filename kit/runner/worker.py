@@ -144,6 +144,7 @@ class Worker:
                     round=number,
                     process=plan.name,
                     started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    reused_compilation=bool(spec.compile_cache) and number > 0,
                 )
         self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
         self.long_blocks: dict[LaunchKey, Blocks] = {}
@@ -162,6 +163,12 @@ class Worker:
             joined = self._phase_of("import", self.spec.join, is_phase=False)
             self._counters = joined.counters
             part.add(joined.part)
+            if part.environment is not None and self.spec.compile_cache:
+                # Where a cache lies decides nothing: what is recorded is as without one.
+                own = {name: value for name, value in os.environ.items() if name in part.environment}
+                part.environment = {
+                    name: value for name, value in part.environment.items() if name not in self.spec.compile_cache
+                } | {name: value for name, value in own.items() if name in self.spec.compile_cache}
             for launch in self.launches.values():
                 launch.add(part)
 

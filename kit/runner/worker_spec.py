@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
@@ -33,6 +36,7 @@ class WorkerSpec(NamedTuple):
     sources: Mapping[str, ProgramSource] = {}  # workload -> where its function is, of user programs
     proves: bool = False
     fit_number: int = 0  # which fit this is; each is drawn anew
+    compile_cache: Mapping[str, str] = {}  # variables of its own cache of compilations; none: it compiles anew
 
     @property
     def ranks_per_host(self) -> int:
@@ -98,4 +102,24 @@ def worker_spec(
         sources=sources,
         proves=any(cell.key not in proved for cell in worker.cells),
         fit_number=number,
+        compile_cache=_compile_cache(plan, worker, first.backend),
     )
+
+
+def compile_cache_folder(plan: RunPlan) -> Path:
+    """Return the folder of compilations that later rounds of a run reuse."""
+    return Path(tempfile.gettempdir()) / f"steadykit-{plan.id}-compiled"
+
+
+def _compile_cache(plan: RunPlan, worker: WorkerPlan, backend: str) -> dict[str, str]:
+    """Return the variables by which a worker's framework keeps compilations where no other worker finds them."""
+    if not plan.suite.reuse_compiled:
+        return {}
+    folder = compile_cache_folder(plan) / hashlib.sha256(worker.name.encode()).hexdigest()[:16]
+    cache = {}
+    for name, text in CATALOG[backend].compile_cache.items():
+        setting = text.replace("FOLDER", str(folder))
+        # A variable of flags may have a user's own.
+        flags = os.environ.get(name, "") if name.endswith("_FLAGS") else ""
+        cache[name] = f"{flags} {setting}".strip()
+    return cache

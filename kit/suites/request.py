@@ -88,6 +88,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     clock: ClockChoice = field(name="--clock", default="monotonic_raw")
     label: str = field(name="--label", default="")
     ceilings: bool = field(name="--ceilings", default=False)
+    reuse_compiled: bool = field(name="--reuse-compiled", default=False)  # in later rounds, what the first compiled
     out: str = field(name="--out", default="")  # the profile, or its folder
     force: bool = field(name="--force", default=False)
     resume: bool = field(name="--resume", default=False)

@@ -254,7 +254,8 @@ class _Worker:
             running = _Running(trained, request.seed, program, batches)
         self._programs[request.program] = running
         # A user program may have imported its framework just now.
-        done = _timed(begin_ns, LaunchPart(backend_version=backend.version))
+        tokens = running.program.tokens if isinstance(running.program, UserProgram) else None
+        done = _timed(begin_ns, LaunchPart(backend_version=backend.version, tokens=tokens))
         done.part.device_ids = DEVICES[prepared.device].ids(wanted)
         return done
 

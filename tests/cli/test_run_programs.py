@@ -51,6 +51,15 @@ def shrinks(batch, device):
     sizes = [batch] * 2
     return lambda: np.ones((sizes.pop() if sizes else 1, 1000))
 
+def counts(batch, device):
+    return works(batch, device) | {"tokens": 64}
+
+def counts_more(batch, device):
+    return works(batch, device) | {"tokens": 256}
+
+def miscounts(batch, device):
+    return works(batch, device) | {"tokens": 0.5}
+
 def diverges(batch, device):
     return lambda: np.full((batch, 1000), np.inf)
 """
@@ -85,6 +94,66 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     assert launch.gave_number and launch.backend_version.startswith("numpy ")
     # There is none of these, and nothing stands for them.
     assert (launch.data, launch.parity, launch.fit, profile.suite.data) == (None, None, None, {})
+
+
+def test_what_a_step_handles_gives_tokens_a_second(tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    suite = short_suite(tmp_path, 2, "models.py:counts", "models.py:counts_more", "models.py:works")
+    done = kit(tmp_path, "run", suite, "--out", "run.json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(kit(tmp_path, "compare", "run.json", "--metric", "token", "--json").stdout)
+    numbers = {row["member"]: row["numbers"] for row in document["groups"][0]["rows"]}
+    for name, tokens in (("p0", 64), ("p1", 256)):
+        assert numbers[name]["tokens_per_s"] == pytest.approx(tokens * 1e9 / numbers[name]["step_ns"])
+    assert "tokens_per_s" not in numbers["p2"]
+    versus = {row["member"]: row["versus"] for row in document["groups"][0]["rows"]}
+    # The same step with four times the tokens; beside other programs steps differ.
+    assert versus["p1"]["ratio"] == pytest.approx(0.25, rel=0.4)
+    suite = short_suite(tmp_path, 1, "models.py:miscounts")
+    refused = kit(tmp_path, "run", suite, "--json", "--out", "miscounts.json")
+    (failure,) = json.loads(refused.stdout)["failed"].values()
+    assert (refused.returncode, failure["phase"], failure["reason"]["code"]) == (3, "build", "refused")
+
+
+COMPILES = """
+def program(batch, device):
+    import jax
+    import jax.numpy as jnp
+    weights = jnp.ones((64, 64))
+
+    @jax.jit
+    def step(x):
+        for number in range(80):
+            x = jax.nn.relu(x @ weights) + number
+        return x
+
+    return lambda: step(weights)
+"""
+
+
+@pytest.mark.slow
+def test_later_rounds_reuse_what_the_first_compiled(tmp_path):
+    pytest.importorskip("jax")
+    (tmp_path / "compiles.py").write_text(COMPILES)
+    (tmp_path / "tmp").mkdir()
+    suite, shares = short_suite(tmp_path, 3, "compiles.py"), {}
+    for name, options in (("anew", ()), ("reused", ("--reuse-compiled",))):
+        done = kit(tmp_path, "run", suite, *options, "--out", f"{name}.json", TMPDIR=str(tmp_path / "tmp"))
+        assert done.returncode == 0, done.stderr
+        launches = read_profile(tmp_path / f"{name}.json").cells[0].launches
+        compiled = [phase.duration_ns for launch in launches for phase in launch.phases if phase.name == "first_step"]
+        assert [launch.reused_compilation for launch in launches] == [False, *[name == "reused"] * 2]
+        shares[name] = max(compiled[1:]) / compiled[0]
+    assert shares["reused"] < 0.5 * shares["anew"], shares
+    # The table's compilation is that of the first round, and no cache is left.
+    (row,) = json.loads(kit(tmp_path, "show", "reused.json", "--format", "json").stdout)["cells"]
+    assert len(row["launches"]) == 3
+    document = json.loads(kit(tmp_path, "compare", "reused.json", "--json").stdout)
+    assert document["groups"][0]["rows"][0]["numbers"]["compile_ns"] == compiled[0]
+    assert "reuse_compiled" in [note["what"]["code"] for note in document["notes"]]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    image = kit(tmp_path, "run", suite, "--reuse-compiled", "--variant", "a:image=steadykit:cpu", "--dry-run")
+    assert image.returncode == 2, image.stderr
 
 
 def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):

@@ -24,6 +24,12 @@ ENTRY = BackendEntry(
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     decided_by=("NPROC", "XLA_*", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64", "LIBTPU_INIT_ARGS"),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
+    # https://docs.jax.dev/en/latest/persistent_compilation_cache.html
+    compile_cache={
+        "JAX_COMPILATION_CACHE_DIR": "FOLDER/jax",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    },
     start_s=4.2,
     data_parallel={"cpu": "devices", "gpu": "devices", "tpu": "devices"},
     # Workers share a GPU: each takes what it needs, not three quarters of the memory at its start.

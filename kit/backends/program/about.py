@@ -3,6 +3,7 @@
 from kit.backends.entry import BackendEntry
 from kit.backends.jax.about import ENTRY as JAX
 from kit.backends.tensorflow.about import ENTRY as TENSORFLOW
+from kit.backends.torch.about import ENTRY as TORCH
 from kit.profile.cell import OWN
 
 ENTRY = BackendEntry(
@@ -16,6 +17,7 @@ ENTRY = BackendEntry(
     precisions=(OWN,),
     feeds=(OWN,),
     environment={**TENSORFLOW.environment, **JAX.environment},
+    compile_cache={**TENSORFLOW.compile_cache, **JAX.compile_cache, **TORCH.compile_cache},
     sharing={**TENSORFLOW.sharing, **JAX.sharing},
     builds_workloads=False,
 )

@@ -28,7 +28,7 @@ from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.profile.schema import ProgramSource, file_sha256
 
-PARTS = ("step", "synchronize", "batches")
+PARTS = ("step", "synchronize", "batches", "tokens")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 
@@ -42,6 +42,7 @@ class UserProgram(Runnable):
 
     Attributes:
         batches: what the steps take, without end.
+        tokens: that a step handles; None: the program does not say.
 
     Raises:
         BackendError: the function does not take these arguments, or made no step.
@@ -53,6 +54,7 @@ class UserProgram(Runnable):
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
         parts = _parts(source, cell)
         user_step: Callable[..., Output] = parts["step"]
+        self.tokens: int | None = parts.get("tokens")
         self._device = cell.device
         self._shapes: list[Shape] | None = None  # of the first step's result
         self._output: Output = None
@@ -211,7 +213,12 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     for name, part in parts.items():
         if name not in PARTS:
             raise BackendError(f"{source.function} returned an unknown part {name!r}; choose from {', '.join(PARTS)}")
-        if not (isinstance(part, Iterable) if name == "batches" else callable(part)):
+        if name == "tokens":
+            if type(part) is not int or part < 1:
+                raise BackendError(
+                    f"{source.function} returned {part!r} for tokens; return how many a step handles, such as 4096"
+                )
+        elif not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
             raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; return {wanted}")
     if "step" not in parts:

@@ -12,6 +12,8 @@ ENTRY = BackendEntry(
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "libtpu", "tensorflow-intel", "tf-keras", "keras"),
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
+    # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.
+    compile_cache={"TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow"},
     start_s=8.0,
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
     decided_by=(

@@ -30,5 +30,12 @@ ENTRY = BackendEntry(
         "PYTORCH_CUDA_ALLOC_CONF",
         "PYTORCH_NO_CUDA_MEMORY_CACHING",
     ),
+    # https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_configuration_tutorial.html
+    compile_cache={
+        "TORCHINDUCTOR_CACHE_DIR": "FOLDER/inductor",
+        "TRITON_CACHE_DIR": "FOLDER/triton",
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+    },
     environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
 )
