@@ -144,7 +144,8 @@ def read_profile(path: Path) -> Profile:
     except msgspec.ValidationError as error:
         raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if "truncated" in str(error):
+        # Cut within a number, the file has an error at its end.
+        if "truncated" in str(error) or f"(byte {len(data)})" in str(error):
             raise ProfileError(
                 f"{path} is truncated: the JSON ends after {len(data)} bytes; copy the file again, or use the original"
             ) from None

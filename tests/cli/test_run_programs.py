@@ -142,12 +142,12 @@ def test_later_rounds_reuse_what_the_first_compiled(tmp_path):
         assert done.returncode == 0, done.stderr
         launches = read_profile(tmp_path / f"{name}.json").cells[0].launches
         compiled = [phase.duration_ns for launch in launches for phase in launch.phases if phase.name == "first_step"]
-        assert [launch.reused_compilation for launch in launches] == [False, *[name == "reused"] * 2]
+        # On a busy machine there are more rounds.
+        assert {launch.reused_compilation for launch in launches if launch.round} == {name == "reused"}
+        assert not launches[0].reused_compilation
         shares[name] = max(compiled[1:]) / compiled[0]
     assert shares["reused"] < 0.5 * shares["anew"], shares
     # The table's compilation is that of the first round, and no cache is left.
-    (row,) = json.loads(kit(tmp_path, "show", "reused.json", "--format", "json").stdout)["cells"]
-    assert len(row["launches"]) == 3
     document = json.loads(kit(tmp_path, "compare", "reused.json", "--json").stdout)
     assert document["groups"][0]["rows"][0]["numbers"]["compile_ns"] == compiled[0]
     assert "reuse_compiled" in [note["what"]["code"] for note in document["notes"]]
