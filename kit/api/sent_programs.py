@@ -46,7 +46,7 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     try:
         import cloudpickle
     except ImportError:
-        raise KitError("functions are sent by cloudpickle; pip install cloudpickle, or give FILE.py:FUNCTION") from None
+        raise KitError("functions are sent by cloudpickle; pip install 'steadykit[notebook]', or give FILE.py:FUNCTION") from None
     # Notebooks keep the source of a cell here, under a name that is no file. AutoGraph reads it from here.
     sources = {
         name: "".join(entry[2])
