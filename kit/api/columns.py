@@ -59,7 +59,9 @@ class Columns(dict[str, list[Any]]):
                 from importlib import import_module
 
                 return import_module(module).DataFrame(dict(self))
-        raise KitError("neither pandas nor polars is installed; pip install 'steadykit[notebook]', or take to_columns()")
+        raise KitError(
+            "neither pandas nor polars is installed; pip install 'steadykit[notebook]', or take to_columns()"
+        )
 
 
 def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Columns:

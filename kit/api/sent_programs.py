@@ -14,8 +14,11 @@ import linecache
 import os
 import pickle
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from kit.errors import KitError
@@ -46,7 +49,9 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     try:
         import cloudpickle
     except ImportError:
-        raise KitError("functions are sent by cloudpickle; pip install 'steadykit[notebook]', or give FILE.py:FUNCTION") from None
+        raise KitError(
+            "functions are sent by cloudpickle; pip install 'steadykit[notebook]', or give FILE.py:FUNCTION"
+        ) from None
     # Notebooks keep the source of a cell here, under a name that is no file. AutoGraph reads it from here.
     sources = {
         name: "".join(entry[2])
@@ -57,7 +62,9 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     written = {}
     for name, function in programs.items():
         try:
-            payload = pickle.dumps((sources, paths, cloudpickle.dumps(function)))
+            stream = BytesIO()
+            _with_file_names(cloudpickle.Pickler)(stream).dump(function)
+            payload = pickle.dumps((sources, paths, stream.getvalue()))
             taken = inspect.signature(function).parameters
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -82,6 +89,17 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
     return written
+
+
+def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no types
+    """Return cloudpickle's pickler so that code keeps the name of its file: since 3.1.2 all code is `<dynamic-code>`."""
+
+    def reduced(code: CodeType) -> tuple[Any, tuple[Any, ...]]:
+        make, parts = pickler.dispatch_table[CodeType](code)
+        return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
+
+    table = ChainMap({CodeType: reduced}, pickler.dispatch_table)
+    return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
 def received(program_file: str) -> Callable[..., Any]:
