@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kit.api.columns import Columns as Columns
+    from kit.report.frames import Columns as Columns
     from kit.api.measure import measure as measure
     from kit.api.profiles import Compared as Compared
     from kit.api.profiles import Profiles as Profiles
@@ -20,7 +20,7 @@ _MODULES = {
     "measure": "kit.api.measure",
     "Profiles": "kit.api.profiles",
     "Compared": "kit.api.profiles",
-    "Columns": "kit.api.columns",
+    "Columns": "kit.report.frames",
     "KitError": "kit.errors",
 }
 __all__ = list(_MODULES)

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.api.columns import Columns, Level, columns_of
+from kit.report.frames import Columns, Level, columns_of
 from kit.cli.compare import CompareRequest, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
