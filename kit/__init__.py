@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kit.report.frames import Columns as Columns
     from kit.api.measure import measure as measure
     from kit.api.profiles import Compared as Compared
     from kit.api.profiles import Profiles as Profiles
     from kit.api.profiles import load as load
     from kit.errors import KitError as KitError
+    from kit.report.frames import Columns as Columns
 
 _MODULES = {
     "load": "kit.api.profiles",

@@ -13,7 +13,6 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.report.frames import Columns, Level, columns_of
 from kit.cli.compare import CompareRequest, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
@@ -23,6 +22,7 @@ from kit.profile.schema import Profile
 from kit.profile.store import read_profile
 from kit.report.comparison import comparison_report
 from kit.report.formats import write
+from kit.report.frames import Columns, Level, columns_of
 from kit.report.records_and_cases import records
 
 if TYPE_CHECKING:

@@ -62,9 +62,9 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     written = {}
     for name, function in programs.items():
         try:
-            stream = BytesIO()
-            _with_file_names(cloudpickle.Pickler)(stream).dump(function)
-            payload = pickle.dumps((sources, paths, stream.getvalue()))
+            pickled = BytesIO()
+            _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
+            payload = pickle.dumps((sources, paths, pickled.getvalue()))
             taken = inspect.signature(function).parameters
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -92,7 +92,7 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
 
 
 def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no types
-    """Return cloudpickle's pickler so that code keeps the name of its file: since 3.1.2 all code is `<dynamic-code>`."""
+    """Return cloudpickle's pickler; code keeps the name of its file, which is `<dynamic-code>` since 3.1.2."""
 
     def reduced(code: CodeType) -> tuple[Any, tuple[Any, ...]]:
         make, parts = pickler.dispatch_table[CodeType](code)

@@ -183,12 +183,12 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int | None] | None:
+def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | None:
     """Return the last line of the program's own code that the exception passed, and its file; None if it passed none.
 
     The code of a function that was sent is in cells of a notebook: their sources are known, though they are no files.
     """
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
     own = [
         (name, line)
         for name, line in frames
