@@ -41,8 +41,11 @@ def write(exported: Exported) -> dict[str, bytes]:
     events += [_name("thread_name", thread, process) for process, thread in threads.items()]
     for number in numbers:
         of_round = [(result, launch) for result, launch in launches if launch.round == number]
-        begin_ns = min(phase.begin_ns for _, launch in of_round for phase in launch.phases)
-        end_ns = max(phase.begin_ns + phase.duration_ns for _, launch in of_round for phase in launch.phases)
+        spans = [(phase.begin_ns, phase.duration_ns) for _, launch in of_round for phase in launch.phases]
+        spans += [
+            span for _, launch in of_round for span in zip(launch.blocks.begin_ns, launch.blocks.span_ns, strict=True)
+        ]
+        begin_ns, end_ns = min(begin for begin, _ in spans), max(begin + span for begin, span in spans)
         zero_ns = begin_ns - (dates_ns[number] - dates_ns[numbers[0]])
         events.append(_slice(f"round {number + 1}", ROUNDS, begin_ns - zero_ns, end_ns - begin_ns))
         for result, launch in of_round:
