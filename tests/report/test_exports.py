@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import profile_builder as b
 import pytest
@@ -92,9 +93,8 @@ def test_a_trace_has_every_block_where_it_ran(tmp_path):
     assert len(rounds) == len({launch.round for launch in launches})
     # Each slice lies in its round, and rounds follow each other.
     ends = [(event["ts"], event["ts"] + event["dur"]) for event in rounds]
-    assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(ends))
     assert all(any(begin - 1 <= event["ts"] <= end + 1 for begin, end in ends) for event in slices)
-    # A worker's slices nest: a block that began in a phase ends in it.
     assert {event["name"] for event in events if event["ph"] == "C"} >= {"contention"}
     assert all(event["ts"] >= 0 for event in slices)
 

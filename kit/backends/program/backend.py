@@ -189,12 +189,12 @@ def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | No
     The code of a function that was sent is in cells of a notebook: their sources are known, though they are no files.
     """
     frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-    own = [
+    own_lines = [
         (name, line)
         for name, line in frames
         if name == source.path or (name in linecache.cache and not Path(name).exists())
     ]
-    return own[-1] if any(name == source.path for name, _ in own) else None
+    return own_lines[-1] if any(name == source.path for name, _ in own_lines) else None
 
 
 def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
