@@ -17,6 +17,7 @@ VERBS = {
     "compare": ("compare", "Compare the cells of a profile, or several profiles, with verdicts."),
     "audit": ("audit", "Check profiles for power, utilization and fairness problems."),
     "plot": ("plot", "Draw profiles as SVG, PNG or PDF."),
+    "export": ("export", "Write a profile for Bencher, asv, Perfetto and others."),
     "show": ("listings", "Show everything that one profile recorded."),
     "suites": ("listings", "List the built-in suites."),
     "clock": ("listings", "Measure how precise this machine's clock is."),

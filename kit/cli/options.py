@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kit.errors import KitError
 from kit.report.formats import FORMATS, USUAL, write
 from kit.report.table import Report
 
@@ -102,7 +103,7 @@ def profile_files(given: Iterable[Path]) -> Iterator[Path]:
     for path in given:
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not files:
-            raise click.UsageError(f"{path}: this folder has no profile; give a folder with .json files")
+            raise KitError(f"{path}: this folder has no profile; give a folder with .json files")
         yield from files
 
 

@@ -67,7 +67,7 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
 @click.argument("suite", required=False, default="")
 @_listed("backends", "Measure only this framework (repeatable).", metavar="NAME,…")
 @_listed("workloads", "Measure this network, not the suite's (repeatable).", metavar="NAME,…")
-@_read("programs", "Measure a user program: your own network (repeatable).", tuple, metavar="FILE.py[:FUNCTION]")
+@_read("programs", "Measure a user program: your own network (repeatable).", tuple, metavar="[NAME=]FILE.py[:FUNCTION]")
 @_listed("devices", "Measure on this kind of device.", click.Choice(list(DEVICES)))
 @_listed("device_counts", "Number of devices that share a batch; several values are compared.", COUNT, metavar="N,…")
 @_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=COUNT, default=1, metavar="N")
@@ -229,9 +229,24 @@ def _print_table(running: Run) -> None:
     path alone.
     """
     from kit.cli.compare import run_comparison, run_table
+    from kit.report.verdict_words import ab_answers
+
+    say_failures(running)
+    stream = sys.stdout if sys.stdout.isatty() else sys.stderr
+    print_report(run_table(running.path), stream=stream)
+    precision_pct = running.plan.suite.precision_pct
+    if precision_pct is not None:
+        round_s = median(running.rounds_s) if running.rounds_s else None
+        for line in ab_answers(run_comparison(running.path), precision_pct, round_s):
+            click.echo(line, file=stream)
+    if stream is not sys.stdout:
+        click.echo(str(running.path))
+
+
+def say_failures(running: Run) -> None:
+    """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
     from kit.report.sentences import sentence
-    from kit.report.verdict_words import ab_answers
 
     names = cell_names(running.plan.cells)
     for launch in running.failed:
@@ -243,12 +258,3 @@ def _print_table(running: Run) -> None:
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(f"  {line}", err=True)
-    stream = sys.stdout if sys.stdout.isatty() else sys.stderr
-    print_report(run_table(running.path), stream=stream)
-    precision_pct = running.plan.suite.precision_pct
-    if precision_pct is not None:
-        round_s = median(running.rounds_s) if running.rounds_s else None
-        for line in ab_answers(run_comparison(running.path), precision_pct, round_s):
-            click.echo(line, file=stream)
-    if stream is not sys.stdout:
-        click.echo(str(running.path))

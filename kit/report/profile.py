@@ -87,7 +87,7 @@ def _measured(profile: Profile) -> Report:
         rows["Workers"].append([result.key, *_worker(result)])
         rows["Classes, over the repeats of a fit"] += _classes(result)
         for launch in result.launches:
-            records.append(_record(result, launch))
+            records.append(launch_record(result, launch))
             head = [result.key, str(launch.round + 1)]  # rounds are counted from 1
             rows["Launches"].append([*head, *_launch(result, launch)])
             rows["Fits"] += [[*head, *_fit(launch, launch.fit)]] if launch.fit is not None else []
@@ -206,7 +206,7 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
     return [device, *values, ", ".join(notes)]
 
 
-def _record(result: CellResult, launch: Launch) -> dict[str, object]:
+def launch_record(result: CellResult, launch: Launch) -> dict[str, object]:
     """Return the numbers of a launch; rounds are counted from 1."""
     sample = launch_sample(result, launch)
     record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}

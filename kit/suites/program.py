@@ -1,4 +1,4 @@
-"""Programs as they are named: ``my_model.py``, ``my_model.py:function``, ``package.module:function``.
+"""Programs as they are named: ``my_model.py``, ``my_model.py:function``, ``name=package.module:function``.
 
 They are found and read here, never run: only a worker imports a user's code, and the framework with it.
 """
@@ -14,7 +14,7 @@ from importlib.util import decode_source, find_spec
 from pathlib import Path
 
 from kit.profile.schema import ProgramSource, file_sha256
-from kit.suites.suite import ProgramTable, Suite, SuiteError
+from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
 DEFAULT_FUNCTION = "program"
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -24,15 +24,21 @@ _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     """Return the programs of the command line by name, in their order.
 
-    A program is called as its function is, or as its file where the function is `program`; where two would be called
-    alike, folders are added until they differ.
+    A program is called as ``NAME=`` before it says, as its function is, or as its file where the function is `program`;
+    where two would be called alike, folders are added until they differ.
 
     Raises:
         SuiteError: one is given twice, or a text names no program.
     """
     parts: list[list[str]] = []
     for text in texts:
-        where, function, is_file = _split(text)
+        name, path_text = _named(text)
+        if name:
+            parts.append([name])
+            if parts[-1] in parts[:-1]:
+                raise SuiteError(f"--program {text}: two programs are called {name}; rename one")
+            continue
+        where, function, is_file = _split(path_text)
         path = Path(os.path.abspath(where)).with_suffix("").parts[1:] if is_file else where.split(".")  # noqa: PTH100
         parts.append([*path, function] if function != DEFAULT_FUNCTION else [*path])
         if parts[-1] in parts[:-1]:
@@ -42,7 +48,8 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
         names = [_UNFIT.sub("_", ".".join(path[-depth:])).lstrip("._+-") or "_" for path in parts]
         if len({*names}) == len(names):
             break
-    return {name: ProgramTable(path=text) for name, text in zip(names, texts, strict=True)}
+    paths = (path_text for _, path_text in map(_named, texts))
+    return {name: ProgramTable(path=path_text) for name, path_text in zip(names, paths, strict=True)}
 
 
 def sources_of(suite: Suite) -> dict[str, ProgramSource]:
@@ -68,8 +75,15 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
 
 def program_file(text: str) -> Path | None:
     """Return the file that a program's text stands for; None: it is a module's."""
-    where, _, is_file = _split(text)
+    where, _, is_file = _split(_named(text)[1])
     return Path(where) if is_file else None
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return the name before a ``=``, or "", and what names the program. A file whose own name has a ``=`` has none."""
+    name, _, rest = text.partition("=")
+    is_file = any(Path(path).is_file() for path in (text, text.rpartition(":")[0]))
+    return (name, rest) if rest and VARIANT_NAME.fullmatch(name) and not is_file else ("", text)
 
 
 def _split(text: str) -> tuple[str, str, bool]:

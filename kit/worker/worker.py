@@ -159,8 +159,9 @@ class _Worker:
         if prepared is not None and prepared.device != HOST_DEVICE and ran_out(error):
             return reason("out_of_device_memory", **known)
         for source in [] if prepared is None else prepared.sources:
-            if (line := line_in(source, error)) is not None:
-                return reason("program_raised", **known, file=source.path, line=line)
+            if (raised := line_in(source, error)) is not None:
+                file, line = raised
+                return reason("program_raised", **known, file=file, line=line)
         return reason("exception", **known)
 
     def _prepare(self, request: Prepare) -> Done:

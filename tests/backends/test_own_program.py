@@ -138,7 +138,7 @@ def test_the_line_of_an_exception_is_the_programs_own(made, tmp_path):
     with pytest.raises(ValueError, match="matmul") as error:
         run(program)
     source = source_of(tmp_path / "model.py")
-    assert line_in(source, error.value) == 4
+    assert line_in(source, error.value) == (source.path, 4)
     assert line_in(source, ValueError("elsewhere")) is None
 
 

@@ -6,6 +6,7 @@ function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─�
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -184,10 +185,18 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def line_in(source: ProgramSource, error: BaseException) -> int | None:
-    """Return the last line of the program's own file that the exception passed; None if it passed none."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source.path]
-    return lines[-1] if lines else None
+def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | None:
+    """Return the last line of the program's own code that the exception passed, and its file; None if it passed none.
+
+    The code of a function that was sent is in cells of a notebook: their sources are known, though they are no files.
+    """
+    frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+    own_lines = [
+        (name, line)
+        for name, line in frames
+        if name == source.path or (name in linecache.cache and not Path(name).exists())
+    ]
+    return own_lines[-1] if any(name == source.path for name, _ in own_lines) else None
 
 
 def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""Profiles in Python: read, as frames, and compared.
+
+profiles = kit.load("before.json", "after.json")
+profiles.to_dataframe("blocks")                 a pandas or polars frame
+profiles.compare(metric="latency")              the table of `kit compare`, in a notebook as HTML
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kit.cli.compare import CompareRequest, compared, titles_of
+from kit.cli.options import labels_of, profile_files
+from kit.compare.comparison import Comparison
+from kit.compare.metrics import metric_named
+from kit.errors import KitError
+from kit.profile.schema import Profile
+from kit.profile.store import read_profile
+from kit.report.comparison import comparison_report
+from kit.report.formats import write
+from kit.report.frames import Columns, Level, columns_of
+from kit.report.records_and_cases import records
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Names = str | Sequence[str]
+
+
+def load(*paths: str | os.PathLike[str]) -> Profiles:
+    """Read profiles; a folder stands for the profiles in it.
+
+    Raises:
+        KitError: a file cannot be read, or is no profile of this schema.
+    """
+    if not paths:
+        raise KitError("kit.load() names no profile; give files that `kit run` wrote, or folders of them")
+    return Profiles([(path, read_profile(path)) for path in profile_files(map(Path, paths))])
+
+
+class Profiles(Sequence[Profile]):
+    """Profiles that were read, in order. An item is the profile as its schema has it (docs/reference/profile.md)."""
+
+    def __init__(self, files: Sequence[tuple[Path, Profile]]) -> None:
+        self.paths = [path for path, _ in files]
+        self.labels = labels_of(self.paths)  # the files' names, as tables have them
+        self._profiles = [profile for _, profile in files]
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as of any sequence
+        if isinstance(index, slice):
+            return Profiles(list(zip(self.paths, self._profiles, strict=True))[index])
+        return self._profiles[index]
+
+    def __len__(self) -> int:
+        return len(self._profiles)
+
+    def __iter__(self) -> Iterator[Profile]:
+        return iter(self._profiles)
+
+    def __repr__(self) -> str:
+        return f"<kit.Profiles {', '.join(self.labels)}>"
+
+    def to_columns(self, level: Level = "cells") -> Columns:
+        """Return what they hold as lists by name: a row for each of "cells", "launches", "blocks" or "steps".
+
+        Raises:
+            KitError: there is no such level, or the file of raw steps is missing.
+        """
+        return columns_of(zip(self.labels, self.paths, self._profiles, strict=True), level)
+
+    def to_dataframe(self, level: Level = "cells") -> Any:  # noqa: ANN401 - of whichever library is installed
+        """Return `to_columns` as a pandas.DataFrame, or as polars.DataFrame where pandas is not installed.
+
+        Raises:
+            KitError: as `to_columns`, or neither library is installed.
+        """
+        return self.to_columns(level).to_dataframe()
+
+    def compare(
+        self,
+        *,
+        rows: Names = (),
+        columns: Names = (),
+        split: Names = (),
+        metric: str = "step",
+        baseline: str | None = None,
+        filter: str | None = None,
+    ) -> Compared:
+        """Compare the cells of one profile, or each cell of several with the same cell of the first.
+
+        Args:
+            rows: axes of which each value is a row, such as "batch"; with `columns` and `split` as of `kit compare`.
+            columns: axes whose values are compared side by side.
+            split: axes of which each value has a table.
+            metric: a column of `kit compare --format csv` that has a verdict, such as "latency".
+            baseline: the row, profile or platform to compare with; None: the groups' own, or the first.
+            filter: keep these cells, such as "backend=torch,jax batch>=64".
+
+        Raises:
+            KitError: nothing has an axis or a name that was given, or none of it may be compared.
+        """
+        rows, columns, split = ((axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, columns, split))
+        request = CompareRequest(
+            tuple(self.paths), rows=rows, columns=columns, split=split, baseline=baseline, terms=filter
+        )
+        return Compared(self, compared(request, metric_named(metric).name), baseline)
+
+
+class Compared:
+    """Rows with their numbers and verdicts; a notebook shows them as tables.
+
+    Attributes:
+        comparison: everything behind the tables (`kit.compare.comparison`).
+    """
+
+    def __init__(self, profiles: Profiles, comparison: Comparison, baseline: str | None) -> None:
+        self.comparison = comparison
+        self._profiles, self._baseline = profiles, baseline
+
+    def to_columns(self) -> Columns:
+        """Return a row for each row of the tables, with the names of `kit compare --format csv`."""
+        return Columns.of_rows(records(self.comparison))
+
+    def to_dataframe(self) -> Any:  # noqa: ANN401 - of whichever library is installed
+        """Return `to_columns` as a pandas.DataFrame, or as polars.DataFrame where pandas is not installed.
+
+        Raises:
+            KitError: neither library is installed.
+        """
+        return self.to_columns().to_dataframe()
+
+    def plot(self, kind: str | None = None) -> Figure:
+        """Draw the profiles of the comparison, as `kit plot` does; return the matplotlib figure.
+
+        Args:
+            kind: times, rounds, batch, platforms and so on; None: the one that fits the suite.
+
+        Raises:
+            KitError: there is no such kind, or nothing to draw in it.
+        """
+        from kit.report.plot_figure import draw
+        from kit.report.plot_kinds import KINDS, PlotRequest, usual_kind
+
+        kind = kind or usual_kind([*self._profiles])
+        if kind not in KINDS:
+            raise KitError(f"{kind!r} is not a kind of plot; give {', '.join(KINDS)}")
+        labelled = list(zip(self._profiles.labels, self._profiles, strict=True))
+        baseline = self._baseline if KINDS[kind].compares else None
+        figure, _ = draw(PlotRequest(kind, labelled, titles_of(self.comparison), baseline))
+        return figure
+
+    def __str__(self) -> str:
+        return write(comparison_report(self.comparison, titles_of(self.comparison)), "text", StringIO())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from kit.report.html import STYLE, fragment
+
+        report = comparison_report(self.comparison, titles_of(self.comparison))
+        return f"<style>{STYLE}</style>{fragment(report)}"

@@ -1,0 +1,113 @@
+"""Functions of a notebook or a script on their way to workers: by cloudpickle, in files that only their user can read.
+
+    measure ─► folder/eager.py        a program as any other: it calls `received`
+               folder/eager.pickle    sources of notebook cells, paths to import from, and the function
+
+The profile names eager.py and holds its SHA-256, never what was pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import linecache
+import os
+import pickle
+import sys
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from kit.errors import KitError
+
+# A function that refers to a model carries its weights, which every worker of the run reads. A larger one is a mistake.
+PAYLOAD_MAX_B = 256 << 20
+ENDING = ".pickle"
+# The hash makes the file of another function another file. Steadykit calls a program by names.
+LOADER = '''"""Steadykit wrote this file: it loads the function {name} of whoever called kit.measure().
+
+SHA-256 of what is loaded: {sha256}
+"""
+
+from kit.api.sent_programs import received
+
+
+def program({parameters}):
+    return received(__file__)({arguments})
+'''
+
+
+def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, Path]:
+    """Write functions into a folder that only the user can read; return the program file of each name.
+
+    Raises:
+        KitError: cloudpickle is missing, or a function cannot be sent or is too large.
+    """
+    try:
+        import cloudpickle
+    except ImportError:
+        raise KitError(
+            "functions are sent by cloudpickle; pip install 'steadykit[notebook]', or give FILE.py:FUNCTION"
+        ) from None
+    # Notebooks keep the source of a cell here, under a name that is no file. AutoGraph reads it from here.
+    sources = {
+        name: "".join(entry[2])
+        for name, entry in linecache.cache.items()
+        if len(entry) > 2 and not Path(name).exists()  # noqa: PLR2004 - others are read when they are needed
+    }
+    paths = list(dict.fromkeys([str(Path.cwd()), *(path for path in sys.path[:1] if path)]))
+    written = {}
+    for name, function in programs.items():
+        try:
+            pickled = BytesIO()
+            _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
+            payload = pickle.dumps((sources, paths, pickled.getvalue()))
+            taken = inspect.signature(function).parameters
+        except Exception as error:
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise KitError(
+                f"program {name} cannot be sent to a worker: {why}; build what it needs inside the function"
+            ) from None
+        if len(payload) > PAYLOAD_MAX_B:
+            raise KitError(
+                f"program {name} refers to {len(payload) >> 20} MiB, and {PAYLOAD_MAX_B >> 20} MiB is the most that is "
+                "sent; build models and data inside the function"
+            )
+        parameters = ["batch", "device", *(["task"] if "task" in taken else [])]
+        loader = LOADER.format(
+            name=name,
+            sha256=hashlib.sha256(payload).hexdigest(),
+            parameters=", ".join(parameters),
+            arguments=", ".join(f"{parameter}={parameter}" for parameter in parameters),
+        )
+        written[name] = folder / f"{name}.py"
+        for file, data in ((folder / f"{name}{ENDING}", payload), (written[name], loader.encode())):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+    return written
+
+
+def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no types
+    """Return cloudpickle's pickler; code keeps the name of its file, which is `<dynamic-code>` since 3.1.2."""
+
+    def reduced(code: CodeType) -> tuple[Any, tuple[Any, ...]]:
+        make, parts = pickler.dispatch_table[CodeType](code)
+        return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
+
+    table = ChainMap({CodeType: reduced}, pickler.dispatch_table)
+    return type("Pickler", (pickler,), {"dispatch_table": table})
+
+
+def received(program_file: str) -> Callable[..., Any]:
+    """Return the function that was sent with a program's file. Exceptions of unpickling it pass."""
+    # Steadykit wrote the file, for this user alone.
+    sources, paths, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
+    for name, source in sources.items():
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    sys.path += [path for path in paths if path not in sys.path]
+    loaded: Callable[..., Any] = pickle.loads(function)
+    return loaded

@@ -1,0 +1,70 @@
+"""`kit export`: a profile for other tools."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from kit.cli.compare import run_comparison
+from kit.cli.options import labels_of
+from kit.profile.store import read_profile, write_atomically
+from kit.report.exports import FORMATS, Exported
+from kit.report.exports import export as files_of
+
+IN_A_FOLDER, BINARY = ("asv",), ("parquet",)
+
+
+@click.command
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("profile", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write to this file; asv: folder.")
+@click.option("--commit", metavar="HASH", help="asv: the commit that was measured.")
+@click.option(
+    "--level",
+    type=click.Choice(["cells", "launches", "blocks", "steps"]),
+    default="cells",
+    show_default=True,
+    help="parquet: what a row is.",
+)
+@click.option("--force", is_flag=True, help="Replace the file at --out.")
+def export(  # noqa: PLR0917 - click passes them by name
+    format_name: str, profile: Path, out: Path | None, commit: str | None, level: str, force: bool
+) -> None:
+    """Write PROFILE as FORMAT: for Bencher, github-action-benchmark, asv, Perfetto, or as Parquet."""
+    is_folder = format_name in IN_A_FOLDER
+    if out is None and format_name in (*IN_A_FOLDER, *BINARY):
+        raise click.UsageError(
+            f"{format_name} is no text; name where to write it: --out {'FOLDER' if is_folder else 'FILE'}"
+        )
+    if out is not None:
+        _check_out(out, is_folder=is_folder, force=force)
+    (label,), document = labels_of([profile]), read_profile(profile)
+    commit = commit or document.kit.revision
+    files = files_of(
+        format_name,
+        Exported(label, profile, document, run_comparison(profile), commit, level, out if is_folder else None),
+    )
+    if out is None:
+        sys.stdout.buffer.write(files[""])
+        return
+    for name, content in files.items():
+        file = out / name if name else out
+        if name:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, content)
+    click.echo(str(out))
+
+
+def _check_out(out: Path, *, is_folder: bool, force: bool) -> None:
+    """Refuse what cannot be written, before anything is computed."""
+    if is_folder and os.path.lexists(out) and not out.is_dir():
+        raise click.UsageError(f"--out {out}: this is a file; name a folder")
+    if not is_folder and out.is_dir():
+        raise click.UsageError(f"--out {out}: this is a folder; name a file in it")
+    if not is_folder and not out.absolute().parent.is_dir():
+        raise click.UsageError(f"--out {out}: the folder does not exist; create it, or choose another")
+    if not is_folder and os.path.lexists(out) and not force:
+        raise click.UsageError(f"--out {out}: this file exists; choose another, or replace it with --force")

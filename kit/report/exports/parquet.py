@@ -1,0 +1,27 @@
+"""Parquet: a row for each cell, launch, block or step, as `to_dataframe` has them."""
+
+from __future__ import annotations
+
+import io
+from importlib.util import find_spec
+
+from kit.errors import KitError
+from kit.report.exports import Exported
+from kit.report.frames import columns_of
+
+
+def write(exported: Exported) -> dict[str, bytes]:
+    """Return one file.
+
+    Raises:
+        KitError: pyarrow is not installed.
+    """
+    if find_spec("pyarrow") is None:
+        raise KitError("Parquet needs pyarrow; pip install pyarrow, or take kit show --format csv")
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = columns_of([(exported.label, exported.path, exported.profile)], exported.level)  # type: ignore[arg-type]
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+    return {"": stream.getvalue()}

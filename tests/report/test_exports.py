@@ -1,0 +1,178 @@
+"""`kit export`: what each consumer reads, planted values, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+
+import profile_builder as b
+import pytest
+from kit_process import REPOSITORY, kit
+from msgspec.structs import replace
+
+from kit.profile.store import read_profile, write_profile
+
+REFERENCE = REPOSITORY / "profiles/reference"
+FIVE_NETS = REFERENCE / "cpu-epyc-2-vcpu-five-nets.json"
+COMMIT = "0123456789abcdef"
+# Bencher's own: services/console/public/bmf.json of bencherdev/bencher, with the lengths that its API accepts.
+NUMBERS = {name: {"type": "number"} for name in ("value", "lower_value", "upper_value")}
+FIGURES = {"type": "object", "properties": NUMBERS, "required": ["value"], "additionalProperties": False}
+BMF = {
+    "type": "object",
+    "propertyNames": {"minLength": 1, "maxLength": 1024},
+    "patternProperties": {".+": {"type": "object", "patternProperties": {".+": FIGURES}}},
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A profile of torch at 2 ms and JAX at 1 ms."""
+    profile = b.profile(b.group("mlp", b.member("torch", 2.0), b.member("jax", 1.0)), rounds=4, cycles=4, drift=0.0)
+    write_profile(tmp_path / "run.json", profile)
+    return profile
+
+
+def exported(folder, *words):
+    done = kit(folder, "export", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bencher_reads_times_in_nanoseconds_with_their_interval(written, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    document = json.loads(exported(tmp_path, "bmf", "run.json"))
+    jsonschema.validate(document, BMF)
+    jsonschema.validate(json.loads(exported(tmp_path, "bmf", FIVE_NETS)), BMF)
+    latency = next(figures["latency"] for name, figures in document.items() if "jax" in name)
+    assert latency["value"] == pytest.approx(1e6, rel=0.02)
+    assert latency["lower_value"] <= latency["value"] <= latency["upper_value"]
+
+
+def test_the_github_action_reads_numbers_with_units(written, tmp_path):
+    benchmarks = json.loads(exported(tmp_path, "github-benchmark", "run.json"))
+    assert all(isinstance(entry["value"], int | float) and entry["unit"] for entry in benchmarks)
+    jax = next(entry for entry in benchmarks if "jax" in entry["name"] and entry["unit"] == "ms")
+    assert jax["value"] == pytest.approx(1.0, rel=0.02) and jax["range"].startswith("± ")
+
+
+def test_openmetrics_parses_it(tmp_path):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    printed = {
+        words: kit(tmp_path, *words.split(), "--format", "prometheus").stdout
+        for words in (f"compare {FIVE_NETS}", f"audit {FIVE_NETS}", f"fleet --from {REFERENCE}")
+    }
+    for text in printed.values():
+        assert [*parser.text_string_to_metric_families(text)]
+    (steps,) = (
+        family
+        for family in parser.text_string_to_metric_families(printed[f"compare {FIVE_NETS}"])
+        if family.name == "steadykit_compare_step_seconds"
+    )
+    assert all(1e-6 < sample.value < 10 for sample in steps.samples)
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool (Debian's package prometheus) is not installed: its check did not run")
+    for text in printed.values():
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+        )
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_trace_has_every_block_where_it_ran(tmp_path):
+    profile = read_profile(FIVE_NETS)
+    events = json.loads(exported(tmp_path, "trace", FIVE_NETS))["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    launches = [launch for result in profile.cells for launch in result.launches]
+    blocks = [event for event in slices if event["name"] == "block"]
+    assert sorted(event["dur"] for event in blocks) == sorted(
+        span_ns / 1e3 for launch in launches for span_ns in launch.blocks.span_ns
+    )
+    rounds = [event for event in slices if event["name"].startswith("round ")]
+    assert len(rounds) == len({launch.round for launch in launches})
+    # Each slice lies in its round, and rounds follow each other.
+    ends = [(event["ts"], event["ts"] + event["dur"]) for event in rounds]
+    assert all(before[1] <= after[0] for before, after in pairwise(ends))
+    assert all(any(begin - 1 <= event["ts"] <= end + 1 for begin, end in ends) for event in slices)
+    assert {event["name"] for event in events if event["ph"] == "C"} >= {"contention"}
+    assert all(event["ts"] >= 0 for event in slices)
+
+
+def test_parquet_has_the_rows(written, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for level, rows in (("cells", 2), ("blocks", 2 * 4 * 4)):
+        exported(tmp_path, "parquet", "run.json", "--level", level, "--out", f"{level}.parquet")
+        table = parquet.read_table(tmp_path / f"{level}.parquet")
+        steps_ns = [
+            ns
+            for ns, name in zip(*(table[key].to_pylist() for key in ("step_ns", "backend")), strict=True)
+            if name == "jax"
+        ]
+        assert table.num_rows == rows and sum(steps_ns) / len(steps_ns) == pytest.approx(1e6, rel=0.05)
+
+
+def test_asv_has_the_times_of_each_commit_and_keeps_earlier_ones(written, tmp_path):
+    later = replace(written, id="run-2", created="2026-02-01T00:00:00+00:00")
+    write_profile(tmp_path / "later.json", later)
+    exported(tmp_path, "asv", "run.json", "--commit", COMMIT, "--out", "asv/results")
+    exported(tmp_path, "asv", "later.json", "--commit", COMMIT[::-1], "--out", "asv/results")
+    results = sorted((tmp_path / "asv/results").glob("*/*-steadykit.json"))
+    assert {file.name for file in results} == {f"{commit[:8]}-steadykit.json" for commit in (COMMIT, COMMIT[::-1])}
+    document = json.loads(results[0].read_text())
+    (times,) = document["results"].values()
+    by_row = dict(zip(times[1][0], times[0], strict=True))
+    assert by_row == {"'torch'": pytest.approx(2e-3, rel=0.02), "'jax'": pytest.approx(1e-3, rel=0.02)}
+    benchmarks = json.loads((tmp_path / "asv/results/benchmarks.json").read_text())
+    assert benchmarks.keys() == {*document["results"], "version"}
+
+
+@pytest.mark.slow
+def test_asv_publishes_it(written, tmp_path):
+    pytest.importorskip("asv")
+    (tmp_path / "repo").mkdir()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path / "repo")]
+    for words in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    exported(tmp_path, "asv", "run.json", "--commit", commit, "--out", "results")
+    settings = {"version": 1, "project": "x", "repo": "repo", "branches": ["main"], "environment_type": "virtualenv"}
+    (tmp_path / "asv.conf.json").write_text(json.dumps(settings | {"results_dir": "results", "html_dir": "html"}))
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", "publish"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (graph,) = (tmp_path / "html/graphs/arch").rglob("mlp*.json")
+    ((_, steps_s),) = json.loads(graph.read_text())
+    assert sorted(steps_s) == pytest.approx([1e-3, 2e-3], rel=0.02)
+
+
+def test_what_cannot_be_exported_is_one_line(written, tmp_path):
+    (tmp_path / "no.json").write_text("{}")
+    (tmp_path / "folder").mkdir()
+    failed = b.profile(b.group("mlp", b.member("torch", 2.0)), rounds=1)
+    for result in failed.cells:
+        result.launches = []
+    write_profile(tmp_path / "empty.json", failed)
+    unknown = replace(written, kit=replace(written.kit, revision=None))
+    write_profile(tmp_path / "unknown.json", unknown)
+    before = sorted(file.name for file in tmp_path.iterdir())
+    for words in (
+        ("bmf", "no.json"),
+        ("bmf", "missing.json"),
+        ("bmf", "empty.json"),
+        ("trace", "empty.json"),
+        ("github-benchmark", "empty.json", "--out", "b.json"),
+        ("bmf", "run.json", "--out", "no/b.json"),
+        ("bmf", "run.json", "--out", "folder"),
+        ("bmf", "run.json", "--out", "run.json"),
+        ("parquet", "run.json"),
+        ("asv", "run.json"),
+        ("asv", "unknown.json", "--out", "asv"),
+        ("asv", "run.json", "--commit", "main", "--out", "asv"),
+        ("asv", "run.json", "--commit", COMMIT, "--out", "no.json"),
+    ):
+        done = kit(tmp_path, "export", *words)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
