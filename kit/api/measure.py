@@ -31,6 +31,7 @@ def measure(
     threads: int | None = None,
     variants: Mapping[str, str] | None = None,
     energy_s: float | None = None,
+    reuse_compiled: bool = False,
     quick: bool = False,
     label: str = "",
     out: str | os.PathLike[str] = "",
@@ -53,6 +54,7 @@ def measure(
         threads: of each framework; None: one for each usable CPU.
         variants: settings of each by its name, as ``{"old": "python=/envs/old/bin/python"}``; "" sets nothing.
         energy_s: seconds of the block for joules; 0: none; None: where a sensor answers.
+        reuse_compiled: later rounds start from what the first one compiled.
         quick: fewer rounds, and shorter ones.
         label: of the run, in tables.
         out: the profile, or its folder; "": a new name in the working directory.
@@ -90,6 +92,7 @@ def measure(
                 threads=() if threads is None else (threads,),
                 variants=variants_given(f"{name}:{text}" if text else name for name, text in (variants or {}).items()),
                 energy_s=energy_s,
+                reuse_compiled=reuse_compiled,
                 quick=quick,
                 label=label,
                 out=os.fspath(out),
