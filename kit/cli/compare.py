@@ -164,7 +164,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
         print_report(_suite_report(request.table_name, request.profiles), request.format_name)
         return 0
     try:
-        comparison = _compared(request, judged.name)
+        comparison = compared(request, judged.name)
         if judged.name != "step_ns":
             _check_measured(comparison)
         if any(prices):
@@ -185,7 +185,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     else:
         # With other options the next command is not the same one with a further option.
         is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)
-        file, titles = request.profiles[0] if is_plain else None, _titles(comparison)
+        file, titles = request.profiles[0] if is_plain else None, titles_of(comparison)
         report = comparison_report(comparison, titles, wide=request.wide, allowed_pct=allowed_pct, file=file)
     print_report(report, request.format_name)
     return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
@@ -193,7 +193,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return _compared(CompareRequest((path,)), "step_ns")
+    return compared(CompareRequest((path,)), "step_ns")
 
 
 def profile_comparison(path: Path) -> Report:
@@ -201,7 +201,7 @@ def profile_comparison(path: Path) -> Report:
     from kit.report.comparison import comparison_report
 
     comparison = run_comparison(path)
-    return comparison_report(comparison, _titles(comparison), file=path)
+    return comparison_report(comparison, titles_of(comparison), file=path)
 
 
 def run_table(path: Path) -> Report:
@@ -268,7 +268,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     return suite_report(table)
 
 
-def _compared(request: CompareRequest, judged: str) -> Comparison:
+def compared(request: CompareRequest, judged: str) -> Comparison:
     """Return the comparison by one metric."""
     from kit.compare.axes import Axes, filter_runs
     from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
