@@ -23,7 +23,8 @@ STYLE = """
 .kit thead tr:last-child th{border-bottom:1px solid currentColor;font-weight:500}
 .kit tbody th{font-weight:400}
 .kit .green{color:#0a7a3c}.kit .red{color:#c62828}.kit .yellow{color:#8a5d00}
-@media screen and (prefers-color-scheme:dark){.kit .green{color:#4cc38a}.kit .red{color:#ff8a80}.kit .yellow{color:#e2b340}}
+@media screen and (prefers-color-scheme:dark){
+.kit .green{color:#4cc38a}.kit .red{color:#ff8a80}.kit .yellow{color:#e2b340}}
 """
 
 
