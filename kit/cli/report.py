@@ -14,6 +14,7 @@ from kit.profile.store import read_profile, write_atomically
 from kit.report.plain import one_line
 
 if TYPE_CHECKING:
+    from kit.compare.comparison import Comparison
     from kit.profile.schema import Profile
 
 ENDINGS = (".html", ".htm")
@@ -49,6 +50,7 @@ def _page(paths: list[Path], labelled: list[tuple[str, Profile]]) -> str:
     from kit.report.page import Measured, page
     from kit.report.suite_table import suite_report
 
+    together: Comparison | str
     try:
         together = compared(CompareRequest(tuple(paths)), "step_ns")
     except KitError as error:

@@ -38,8 +38,8 @@ def _parts(report: Report) -> Iterator[str]:
     if report.headline:
         yield f'<p class="head">{"<br>".join(map(words_of, report.headline))}</p>'
     for table in report.tables:
-        yield table_of(table, footnotes)
-        yield from (f"<p>{words_of(sentence)}</p>" for sentence in table.sentences)
+        sentences = (f"<p>{words_of(sentence)}</p>" for sentence in table.sentences)
+        yield f'<div class="part">{table_of(table, footnotes)}{"".join(sentences)}</div>'
     if notes := [*footnotes.lines(), *report.below()]:
         items = (f"<b>{words_of(line)}</b>" if isinstance(line, Loud) else words_of(line) for line in notes)
         yield f'<ul class="notes">{"".join(f"<li>{item}</li>" for item in items)}</ul>'

@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from kit.compare.comparison import Comparison, GroupRows
+from kit.compare.comparison import Comparison
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report
 from kit.report.headline import headline
 from kit.report.html import STYLE, fragment, words_of
-from kit.report.page_charts import DEFINITIONS, Member, bars, blocks_chart, figure, members_of, timeline
+from kit.report.page_charts import (
+    DEFINITIONS,
+    LOOKS,
+    PHASES,
+    Member,
+    bars,
+    blocks_chart,
+    figure,
+    members_of,
+    phase_keys,
+    timeline,
+)
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.quantity import moment
@@ -23,13 +34,18 @@ from kit.workloads.operations import is_operation
 
 # Colors of text have a contrast of 4.5 and more on their background, others of 3. `kit plot` has the same three
 # frameworks' colors, darker or lighter where one of these backgrounds needs it.
+# Phases that follow each other have hues that are far apart.
+FILLS = "".join(
+    f".p{index}{{fill:hsl({index * 137 % 360} var(--fill));stroke:var(--soft);stroke-width:.4}}"
+    for index in range(len(PHASES))
+)
+INKS = "".join(f".c{look}{{fill:var(--c{look});stroke:var(--c{look})}}" for look in range(LOOKS))
 PAGE_STYLE = """
 :root{color-scheme:light dark;--paper:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;--band:#f3f5f7;--link:#0a58ca;
---c0:#0072b2;--c1:#c75100;--c2:#008a64;--c3:#1b1f24;--c4:#b0568c;--c5:#8a6100;--c6:#2a7fae;
---p0:#d9e2ec;--p1:#f6dfc4;--p2:#cfe8dc;--p3:#e8d5e6;--p4:#f3ecb8;--p5:#cfe3f7}
+--c0:#0072b2;--c1:#c75100;--c2:#008a64;--c3:#1b1f24;--c4:#b0568c;--c5:#8a6100;--c6:#2a7fae;--fill:60% 86%}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--text:#e6e8ea;--soft:#a3abb3;--line:#3b434b;
 --band:#1d2226;--link:#7ab7ff;--c0:#56a8e0;--c1:#f08a4b;--c2:#2fbf93;--c3:#e6e8ea;--c4:#e3a3c7;--c5:#e0ae45;--c6:#8cd0f5;
---p0:#3d4955;--p1:#5a4527;--p2:#2b4f3f;--p3:#533e52;--p4:#54501f;--p5:#2d4861}}
+--fill:30% 30%}}
 body{margin:0 auto;max-width:76rem;padding:1rem;background:var(--paper);color:var(--text);
 font:15px/1.5 system-ui,sans-serif;--kit-text:var(--text)}
 h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line)}
@@ -38,25 +54,22 @@ a{color:var(--link)}a:focus-visible,summary:focus-visible,div:focus-visible{outl
 .skip{position:absolute;left:-99rem}.skip:focus{position:static}
 nav ul{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}
 .verdicts,.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:.6rem 1.5rem}
-section[aria-labelledby=groups] .kit{columns:27rem;column-gap:2rem}.scroll{break-inside:avoid}.scroll+p{break-before:avoid}
-.kit .notes{column-span:all}.verdicts>div{border-left:3px solid var(--line);padding-left:.7rem;break-inside:avoid}
+.verdicts>div{border-left:3px solid var(--line);padding-left:.7rem;break-inside:avoid}
 dl{margin:.5rem 0}dt{font-weight:600}dd{margin:0}figure{margin:0;break-inside:avoid}
 figcaption,.soft,.kit .notes{color:var(--soft)}
-figcaption b{color:var(--text);font-weight:600}summary{cursor:pointer;margin:.6rem 0}
+figcaption b{display:block;color:var(--text)}summary{cursor:pointer;margin:.6rem 0}
 figure svg[role]{display:block;width:100%;height:auto}.defs{position:absolute}
 .named{margin-right:.6em;white-space:nowrap}
 .key{width:.8em;height:.8em;margin-right:.3em}svg text{font-size:10px;fill:var(--text);stroke:none}
 .m{text-anchor:middle}.e{text-anchor:end}.head{font-weight:600}.band{fill:var(--band)}.grid{stroke:var(--line)}
-.c0{--c:var(--c0)}.c1{--c:var(--c1)}.c2{--c:var(--c2)}.c3{--c:var(--c3)}.c4{--c:var(--c4)}.c5{--c:var(--c5)}.c6{--c:var(--c6)}
-[class^=c]{fill:var(--c);stroke:var(--c)}.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
-.p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}.p3{fill:var(--p3)}.p4{fill:var(--p4)}.p5{fill:var(--p5)}
-[class^=p]{stroke:var(--soft);stroke-width:.5}
+.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
+.tables>.kit{display:flex;flex-wrap:wrap;gap:0 3rem}.part{max-width:100%}.tables .part>p{width:0;min-width:100%}
 @media print{body{max-width:none;font-size:10pt}nav,.skip{display:none}.kit .scroll{overflow:visible}
 .kit table{white-space:normal;font-size:8pt}details::details-content{content-visibility:visible;block-size:auto}}
 """
 # Tables of `kit show` by the section whose numbers they have.
 LAUNCHES = ("Launches", "Fits", "Classes, over the repeats of a fit")
-PHASES = ("Phases, median over rounds",)
+MEDIANS = ("Phases, median over rounds",)
 ENERGY = ("Energy", "Sampled, mean and max", "Sensors left out")
 OPEN = ("Suite", "Clock", "Sensors")
 MACHINE = ("Machine", "State")
@@ -64,7 +77,7 @@ MACHINE = ("Machine", "State")
 INTRODUCTIONS = {
     "Rounds and blocks": "A mark is one block of steps, a line the median of a cell's blocks in one round. "
     "Hollow marks do not count: other programs disturbed them.",
-    "Phases": "Each row is one launch of one round, from left to right: its phases, then its blocks as solid lines. "
+    "Phases": "Each row is one launch of one round, from left to right: its phases, and its blocks as solid bars. "
     "The cells of a group take turns.",
 }
 
@@ -96,7 +109,7 @@ def page(
     judged = [each.within for each in profiles] if isinstance(together, str) else [together]
     beside = f"<p>Not compared with each other: {words_of(together)}.</p>" if isinstance(together, str) else ""
     if not isinstance(together, str) and together.kind != "cells":
-        beside = fragment(comparison_report(together, titles)._replace(headline=()))
+        beside = _compared(together, titles)
     tables = [profile_report(each.profile).tables for each in profiles]
 
     def for_each(show: Callable[[Measured, Sequence[Table]], str]) -> str:
@@ -107,24 +120,17 @@ def page(
     sections = {
         "Verdicts": "".join(_verdicts(comparison, titles) for comparison in judged),
         "Side by side": beside,
-        "Groups": for_each(lambda each, _: fragment(comparison_report(each.within, titles)._replace(headline=()))),
+        "Groups": for_each(lambda each, _: _compared(each.within, titles)),
         "Rounds and blocks": for_each(
-            lambda each, listed: (
-                _charts(each, lambda title, _, members: figure(title, members, blocks_chart(title, members)))
-                + _details("Every launch", listed, LAUNCHES)
-            )
+            lambda each, listed: _charts(each, blocks_chart, has_keys=True) + _details("Every launch", listed, LAUNCHES)
         ),
         "Phases": for_each(
             lambda each, listed: (
-                _charts(each, lambda title, _, members: figure(title, (), timeline(title, members)))
-                + _details("Phases as a table", listed, PHASES)
+                phase_keys(each.profile) + _charts(each, timeline) + _details("Phases as a table", listed, MEDIANS)
             )
         ),
         "Energy and utilization": for_each(
-            lambda each, listed: (
-                _charts(each, lambda title, group, members: figure(title, (), bars(title, group, members)))
-                + _details("Every reading", listed, ENERGY)
-            )
+            lambda each, listed: _charts(each, bars) + _details("Every reading", listed, ENERGY)
         ),
         "Findings": fragment(audit._replace(hint="")),
         "Published figures": "".join(map(fragment, published)),
@@ -143,7 +149,7 @@ def page(
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name} · Steadykit</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{STYLE}{PAGE_STYLE}</style></head><body>{DEFINITIONS}"
+        f"<style>{STYLE}{FILLS}{INKS}{PAGE_STYLE}</style></head><body>{DEFINITIONS}"
         f'<a class="skip" href="#main">Skip to the verdicts</a><header><h1>{name}</h1>'
         f'<p class="soft">{"<br>".join(map(words_of, lines))}</p>'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>'
@@ -167,11 +173,18 @@ def _verdicts(comparison: Comparison, titles: Mapping[str, str]) -> str:
     )
 
 
-def _charts(each: Measured, draw: Callable[[str, GroupRows, Sequence[Member]], str]) -> str:
+def _compared(comparison: Comparison, titles: Mapping[str, str]) -> str:
+    return f'<div class="tables">{fragment(comparison_report(comparison, titles)._replace(headline=()))}</div>'
+
+
+def _charts(each: Measured, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
     """Return a chart of each group that tables show: with networks, operations are ceilings."""
     groups = [group for group in each.within.groups if not is_operation(group.rows[0].cell)] or each.within.groups
-    drawn = [draw(" · ".join(group.title), group, members_of(group)) for group in groups]
-    return f'<div class="charts">{"".join(drawn)}</div>' if any(drawn) else ""
+    charts = list[str]()
+    for group in groups:
+        title, members = " · ".join(group.title), members_of(group)
+        charts.append(figure(title, members if has_keys else (), draw(title, members)))
+    return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
 
 
 def _details(summary: str, tables: Sequence[Table], titles: Sequence[str]) -> str:
@@ -183,7 +196,7 @@ def _details(summary: str, tables: Sequence[Table], titles: Sequence[str]) -> st
 
 def _measured(tables: Sequence[Table]) -> str:
     """Return how it was measured: suite, clock and sensors; folded away what else was recorded."""
-    others = [table.title for table in tables if table.title not in {*OPEN, *LAUNCHES, *PHASES, *ENERGY, *MACHINE}]
+    others = [table.title for table in tables if table.title not in {*OPEN, *LAUNCHES, *MEDIANS, *ENERGY, *MACHINE}]
     shown = fragment(Report("", (), [table for table in tables if table.title in OPEN]))
     return shown + _details("Everything else that was recorded", tables, others)
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple, get_args
 
-from kit.compare.comparison import GroupRows
+from kit.compare.comparison import GroupRows, Row
 from kit.compare.sample import whole_key
 from kit.profile.launch import Launch, PhaseName
+from kit.profile.schema import Profile
 from kit.report.columns import WORDS
 from kit.report.html import words_of
 from kit.report.quantity import counted, duration, several
@@ -20,14 +21,17 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34
 BLOCKS_HIGH, ROW_HIGH, CHAR_WIDE = 150, 34, 5.6
 # The frameworks' looks are the first ones, in this order, as in the colors of `kit plot`.
 FRAMEWORKS = ("tensorflow", "torch", "jax")
-LOOKS, FILLS = 7, 6
+LOOKS = 7
+PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
 MARKERS = (
     "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
     "M-2.6-2.6h5.2v5.2h-5.2z",
     "M0-3.4 3.3 2.6h-6.6z",
     "M0-3.8 3.4 0 0 3.8-3.4 0z",
+    "M0 3.4 3.3-2.6h-6.6z",
+    "M-1-3.3h2v2.3h2.3v2h-2.3v2.3h-2v-2.3h-2.3v-2h2.3z",
+    "M-3.4-1.7h6.8v3.4h-6.8z",
 )
-MARKERS += ("M0 3.4 3.3-2.6h-6.6z", "M-1-3.3h2v2.3h2.3v2h-2.3v2.3h-2v-2.3h-2.3v-2h2.3z", "M-3.4-1.7h6.8v3.4h-6.8z")
 # Drawn once; a point is a reference to its marker.
 DEFINITIONS = '<svg width="0" height="0" class="defs" aria-hidden="true"><defs>{}</defs></svg>'.format(
     "".join(f'<path id="m{look}" d="{path}"/>' for look, path in enumerate(MARKERS))
@@ -54,10 +58,15 @@ class Block(NamedTuple):
 class Member(NamedTuple):
     """A cell of a group as charts show it."""
 
-    name: str
+    row: Row
     look: int
     launches: Sequence[Launch]  # all, with all cycles
     blocks: Sequence[Block]
+
+    @property
+    def name(self) -> str:
+        """What tells it apart in its group."""
+        return self.row.name
 
 
 def members_of(group: GroupRows) -> list[Member]:
@@ -79,7 +88,7 @@ def members_of(group: GroupRows) -> list[Member]:
                 launch.blocks.cycle, launch.blocks.begin_ns, launch.blocks.duration_ns, launch.blocks.steps, strict=True
             )
         ]
-        members.append(Member(row.name, looks[-1] % LOOKS, launches, blocks))
+        members.append(Member(row, looks[-1] % LOOKS, launches, blocks))
     return members
 
 
@@ -165,7 +174,7 @@ def timeline(title: str, members: Sequence[Member]) -> str:
         body.append(_text(RIGHT, y + 10, member.name))
         for phase in launch.phases:
             at, wide = RIGHT + (phase.begin_ns - begin_ns) * scale, phase.duration_ns * scale
-            name, fill = phase.name.replace("_", " "), get_args(PhaseName).index(phase.name) % FILLS
+            name, fill = phase.name.replace("_", " "), PHASES.index(phase.name)
             tip = f"<title>{name}: {duration(phase.duration_ns)}</title>"
             body.append(f'<rect class="p{fill}" x="{at:.1f}" y="{y + 14}" width="{wide:.2f}" height="16">{tip}</rect>')
             body.append(_text(at + wide / 2, y + 25.5, name, "m") if wide > CHAR_WIDE * len(name) + 3 else "")
@@ -180,13 +189,13 @@ def timeline(title: str, members: Sequence[Member]) -> str:
     return _svg(f"{title}: phases of round {number + 1}", f"{'; '.join(said)}.", end_y + 20, body)
 
 
-def bars(title: str, group: GroupRows, members: Sequence[Member]) -> str:
+def bars(title: str, members: Sequence[Member]) -> str:
     """Return energy and utilization of each cell as bars with their numbers, as far as they were measured."""
     from kit.compare.metrics import METRICS
 
     body, said, y = list[str](), list[str](), TOP
     for name, words, unit in BARS:
-        known = [(member, row.value(name)) for member, row in zip(members, group.rows, strict=True)]
+        known = [(member, member.row.value(name)) for member in members]
         values = [(member, value) for member, value in known if value is not None]
         if not values or not (highest := max(value for _, value in values)):
             continue
@@ -204,6 +213,16 @@ def bars(title: str, group: GroupRows, members: Sequence[Member]) -> str:
         )
         y += 6
     return _svg(f"{title}: energy and utilization", f"{'; '.join(said)}.", y, body) if body else ""
+
+
+def phase_keys(profile: Profile) -> str:
+    """Return the phases that any launch has, each with its fill, in their order."""
+    launches = [launch for result in profile.cells for launch in result.launches]
+    seen = {PHASES.index(phase.name) for launch in launches for phase in launch.phases}
+    keys = (
+        _key(f"p{index}", '<path d="M-5-5h10v10h-10z"/>', PHASES[index].replace("_", " ")) for index in sorted(seen)
+    )
+    return f"<p>{''.join(keys)}</p>"
 
 
 def _key(look: str, mark: str, name: str) -> str:
