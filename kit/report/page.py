@@ -35,10 +35,7 @@ from kit.workloads.operations import is_operation
 # Colors of text have a contrast of 4.5 and more on their background, others of 3. `kit plot` has the same three
 # frameworks' colors, darker or lighter where one of these backgrounds needs it.
 # Phases that follow each other have hues that are far apart.
-FILLS = "".join(
-    f".p{index}{{fill:hsl({index * 137 % 360} var(--fill));stroke:var(--soft);stroke-width:.4}}"
-    for index in range(len(PHASES))
-)
+FILLS = "".join(f".p{index}{{fill:hsl({index * 137 % 360} var(--fill))}}" for index in range(len(PHASES)))
 INKS = "".join(f".c{look}{{fill:var(--c{look});stroke:var(--c{look})}}" for look in range(LOOKS))
 PAGE_STYLE = """
 :root{color-scheme:light dark;--paper:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;--band:#f3f5f7;--link:#0a58ca;
@@ -62,8 +59,10 @@ figure svg[role]{display:block;width:100%;height:auto}.defs{position:absolute}
 .named{margin-right:.6em;white-space:nowrap}
 .key{width:.8em;height:.8em;margin-right:.3em}svg text{font-size:10px;fill:var(--text);stroke:none}
 .m{text-anchor:middle}.e{text-anchor:end}.head{font-weight:600}.band{fill:var(--band)}.grid{stroke:var(--line)}
-.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
+[class^=p],.key[class*=" p"]{stroke:var(--soft);stroke-width:.4}.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
 .tables>.kit{display:flex;flex-wrap:wrap;gap:0 3rem}.part{max-width:100%}.tables .part>p{width:0;min-width:100%}
+@media (max-width:40rem){section[aria-labelledby=findings] :is(tr,td,th){display:block;min-width:0}
+section[aria-labelledby=findings] tr{margin:.5rem 0}td:empty{display:none}}
 @media print{body{max-width:none;font-size:10pt}nav,.skip{display:none}.kit .scroll{overflow:visible}
 .kit table{white-space:normal;font-size:8pt}details::details-content{content-visibility:visible;block-size:auto}}
 """
@@ -76,7 +75,7 @@ MACHINE = ("Machine", "State")
 # What a reader has to know before the charts of a section.
 INTRODUCTIONS = {
     "Rounds and blocks": "A mark is one block of steps, a line the median of a cell's blocks in one round. "
-    "Hollow marks do not count: other programs disturbed them.",
+    "Hollow marks do not count, because other programs disturbed them or the launch failed.",
     "Phases": "Each row is one launch of one round, from left to right: its phases, and its blocks as solid bars. "
     "The cells of a group take turns.",
 }
