@@ -59,10 +59,11 @@ figure svg[role]{display:block;width:100%;height:auto}.defs{position:absolute}
 .named{margin-right:.6em;white-space:nowrap}
 .key{width:.8em;height:.8em;margin-right:.3em}svg text{font-size:10px;fill:var(--text);stroke:none}
 .m{text-anchor:middle}.e{text-anchor:end}.head{font-weight:600}.band{fill:var(--band)}.grid{stroke:var(--line)}
-[class^=p],.key[class*=" p"]{stroke:var(--soft);stroke-width:.4}.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
+[class^=p],.key[class*=" p"]{stroke:var(--soft);stroke-width:.4}
+.hollow{fill:none}path.level{fill:none;stroke-width:2}path.blocks{stroke:none}
 .tables>.kit{display:flex;flex-wrap:wrap;gap:0 3rem}.part{max-width:100%}.tables .part>p{width:0;min-width:100%}
 @media (max-width:40rem){section[aria-labelledby=findings] :is(tr,td,th){display:block;min-width:0}
-section[aria-labelledby=findings] tr{margin:.5rem 0}td:empty{display:none}}
+section[aria-labelledby=findings] tr{margin:.5rem 0}section[aria-labelledby=findings] td:empty{display:none}}
 @media print{body{max-width:none;font-size:10pt}nav,.skip{display:none}.kit .scroll{overflow:visible}
 .kit table{white-space:normal;font-size:8pt}details::details-content{content-visibility:visible;block-size:auto}}
 """
