@@ -183,7 +183,11 @@ def _charts(each: Measured, draw: Callable[[str, Sequence[Member]], str], *, has
     charts = list[str]()
     for group in groups:
         title, members = " · ".join(group.title), members_of(group)
-        charts.append(figure(title, members if has_keys else (), draw(title, members)))
+        size = LOOKS if has_keys else len(members)
+        for first in range(0, len(members), size):
+            part = members[first : first + size]
+            name = title if size >= len(members) else f"{title} ({first // size + 1} of {-(-len(members) // size)})"
+            charts.append(figure(name, part if has_keys else (), draw(name, part)))
     return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
 
 

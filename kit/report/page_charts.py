@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from typing import NamedTuple, get_args
 
 from kit.compare.comparison import GroupRows, Row
@@ -19,7 +18,8 @@ from kit.report.quantity import counted, duration, several
 # In units of the drawing. On a telephone one is about a pixel, so that text stays readable.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34
 BLOCKS_HIGH, ROW_HIGH, CHAR_WIDE = 150, 34, 5.6
-# The frameworks' looks are the first ones, in this order, as in the colors of `kit plot`.
+# The frameworks' looks are the first ones, in this order, as in the colors of `kit plot`. Cells in one chart have one
+# each; of more, there are several charts.
 FRAMEWORKS = ("tensorflow", "torch", "jax")
 LOOKS = 7
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
@@ -74,10 +74,9 @@ def members_of(group: GroupRows) -> list[Member]:
     members, looks = list[Member](), list[int]()
     for row in group.rows:
         (sample,) = row.samples
-        usual = FRAMEWORKS.index(row.cell.backend) if row.cell.backend in FRAMEWORKS else len(FRAMEWORKS)
-        looks.append(
-            usual if usual not in looks else next(look for look in count(len(FRAMEWORKS)) if look not in looks)
-        )
+        used = looks[len(looks) // LOOKS * LOOKS :]  # by cells in the same chart
+        usual = [FRAMEWORKS.index(row.cell.backend)] if row.cell.backend in FRAMEWORKS else []
+        looks.append(next(look for look in (*usual, *range(len(FRAMEWORKS), LOOKS), *range(LOOKS)) if look not in used))
         whole = next(result for result in sample.run.profile.cells if result.key == sample.cell_key)
         launches = [launch for launch in whole.launches if whole_key(launch.group) == sample.group]
         clean = {(launch.group, launch.round, cycle) for launch in sample.good for cycle in launch.blocks.cycle}
@@ -88,7 +87,7 @@ def members_of(group: GroupRows) -> list[Member]:
                 launch.blocks.cycle, launch.blocks.begin_ns, launch.blocks.duration_ns, launch.blocks.steps, strict=True
             )
         ]
-        members.append(Member(row, looks[-1] % LOOKS, launches, blocks))
+        members.append(Member(row, looks[-1], launches, blocks))
     return members
 
 
