@@ -65,7 +65,8 @@ figure svg[role]{display:block;width:100%;height:auto}.defs{position:absolute}
 @media (max-width:40rem){section[aria-labelledby=findings] :is(tr,td,th){display:block;min-width:0}
 section[aria-labelledby=findings] tr{margin:.5rem 0}section[aria-labelledby=findings] td:empty{display:none}}
 @media print{body{max-width:none;font-size:10pt}nav,.skip{display:none}.kit .scroll{overflow:visible}
-.kit table{white-space:normal;font-size:8pt}details::details-content{content-visibility:visible;block-size:auto}}
+.kit table{white-space:normal;font-size:8pt}.kit :is(td,th){overflow-wrap:break-word}
+h2,h3{break-after:avoid}.tables .part{break-inside:avoid}}
 """
 # Tables of `kit show` by the section whose numbers they have.
 LAUNCHES = ("Launches", "Fits", "Classes, over the repeats of a fit")
