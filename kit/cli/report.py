@@ -22,47 +22,34 @@ ENDINGS = (".html", ".htm")
 
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), default="report.html", show_default=True, metavar="FILE",
-    help="Write FILE.html.",
-)  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.html.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-def report(*, profiles: tuple[Path, ...], out: Path, force: bool) -> None:
+def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None:
     """Write PROFILES, files or folders of profiles, as one page that opens without a network.
 
-    It has the verdicts, platforms side by side, charts of rounds and phases, findings, published figures and identity.
+    Without --out, write report.html here.
     """
+    out = out or Path("report.html")
     check_out(out, ENDINGS, force=force)
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     for path, (_, profile) in zip(paths, labelled, strict=True):
         if not profile.measured:
             raise KitError(f"{path} was published, not measured; leave it out: the page shows what was published")
-    write_atomically(out, _page(paths, labelled).encode())
-    click.echo(one_line(str(out)))
-
-
-def _page(paths: list[Path], labelled: list[tuple[str, Profile]]) -> str:
-    from kit.audit.audit import audit
-    from kit.audit.subject import MeasuredRun
-    from kit.compare.compare import compare_within
-    from kit.report.audit import audit_report
-    from kit.report.page import Measured, page
+    from kit.report.page import page
     from kit.report.suite_table import suite_report
 
     together: Comparison | str
     try:
         together = compared(CompareRequest(tuple(paths)), "step_ns")
     except KitError as error:
-        if len(paths) == 1:
+        if not paths[1:]:
             raise
         together = str(error)
-    measured = [Measured(label, profile, compare_within(label, profile)) for label, profile in labelled]
-    runs = [MeasuredRun(label, profile) for label, profile in labelled]
     suites: dict[str, list[tuple[str, Profile]]] = {}
     for label, profile in labelled:
         suites.setdefault(profile.suite.name, []).append((label, profile))
     tables = [table for members in suites.values() if (table := table_with_published(members)) is not None]
     titles = framework_titles(result.cell.backend for _, profile in labelled for result in profile.cells)
-    findings = audit_report(audit(runs), runs, "warning", "kit audit")
-    return page(measured, together, findings, list(map(suite_report, tables)), titles)
+    write_atomically(out, page(labelled, together, list(map(suite_report, tables)), titles).encode())
+    click.echo(one_line(str(out)))

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kit.audit.audit import audit
+from kit.audit.subject import MeasuredRun
+from kit.compare.compare import compare_within
 from kit.compare.comparison import Comparison
 from kit.profile.schema import Profile
+from kit.report.audit import audit_report
 from kit.report.comparison import comparison_report
 from kit.report.headline import headline
 from kit.report.html import STYLE, fragment, words_of
@@ -27,16 +31,15 @@ from kit.report.page_charts import (
 )
 from kit.report.plain import one_line
 from kit.report.profile import profile_report
-from kit.report.quantity import moment
-from kit.report.table import Report, Table, words_table
+from kit.report.table import Report
 from kit.report.verdict_words import answer
 from kit.workloads.operations import is_operation
 
-# Colors of text have a contrast of 4.5 and more on their background, others of 3. `kit plot` has the same three
-# frameworks' colors, darker or lighter where one of these backgrounds needs it.
 # Phases that follow each other have hues that are far apart.
 FILLS = "".join(f".p{index}{{fill:hsl({index * 137 % 360} var(--fill))}}" for index in range(len(PHASES)))
 INKS = "".join(f".c{look}{{fill:var(--c{look});stroke:var(--c{look})}}" for look in range(LOOKS))
+# Colors of text have a contrast of 4.5 and more on their background, others of 3. `kit plot` has the same three
+# frameworks' colors; here they are darker or lighter where a background needs it.
 PAGE_STYLE = """
 :root{color-scheme:light dark;--paper:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;--band:#f3f5f7;--link:#0a58ca;
 --c0:#0072b2;--c1:#c75100;--c2:#008a64;--c3:#1b1f24;--c4:#b0568c;--c5:#8a6100;--c6:#2a7fae;--fill:60% 86%}
@@ -68,154 +71,129 @@ section[aria-labelledby=findings] tr{margin:.5rem 0}section[aria-labelledby=find
 .kit table{white-space:normal;font-size:8pt}.kit :is(td,th){overflow-wrap:break-word}
 h2,h3{break-after:avoid}.tables .part{break-inside:avoid}}
 """
-# Tables of `kit show` by the section whose numbers they have.
-LAUNCHES = ("Launches", "Fits", "Classes, over the repeats of a fit")
-MEDIANS = ("Phases, median over rounds",)
-ENERGY = ("Energy", "Sampled, mean and max", "Sensors left out")
-OPEN = ("Suite", "Clock", "Sensors")
-MACHINE = ("Machine", "State")
+# Tables of `kit show` in each section: those of the last two are open, others folded away under these words.
+LAUNCHES = "Every launch", ("Launches", "Fits", "Classes, over the repeats of a fit")
+MEDIANS = "Phases as a table", ("Phases, median over rounds",)
+READINGS = "Every reading", ("Energy", "Sampled, mean and max", "Sensors left out")
+METHOD, MACHINE = ("Suite", "Clock", "Sensors"), ("Machine", "State")
 # What a reader has to know before the charts of a section.
-INTRODUCTIONS = {
-    "Rounds and blocks": "A mark is one block of steps, a line the median of a cell's blocks in one round. "
-    "Hollow marks do not count, because other programs disturbed them or the launch failed.",
-    "Phases": "Each row is one launch of one round, from left to right: its phases, and its blocks as solid bars. "
-    "The cells of a group take turns.",
-}
+BLOCKS_READ = """A mark is one block of steps, a line the median of a cell's blocks in one round. Hollow marks do not
+count, because other programs disturbed them or the launch failed."""
+PHASES_READ = """Each row is one launch of one round, from left to right: its phases, and its blocks as solid bars.
+The cells of a group take turns."""
 
 
-class Measured(NamedTuple):
+class Shown(NamedTuple):
     """A profile as a page shows it."""
 
     label: str
     profile: Profile
     within: Comparison  # its cells against each other
+    shown: Report  # as `kit show` prints it
+
+    def folded(self, summary: str, titles: Sequence[str]) -> str:
+        """Return those of its tables that are there, folded away; without a summary open."""
+        listed = [table for table in self.shown.tables if table.title in titles]
+        tables = fragment(Report("", (), listed)) if listed else ""
+        return f"<details><summary>{summary}</summary>{tables}</details>" if listed and summary else tables
 
 
 def page(
-    profiles: Sequence[Measured],
+    profiles: Sequence[tuple[str, Profile]],
     together: Comparison | str,
-    audit: Report,
     published: Sequence[Report],
     titles: Mapping[str, str],
 ) -> str:
     """Return the page.
 
     Args:
-        profiles: one or more.
+        profiles: one or more that were measured, each with its label.
         together: all of them, as `kit compare` compares them; or why it does not.
-        audit: of all of them.
         published: tables of suites, with figures from documents beside those measured.
         titles: of each backend, as people write it.
     """
-    judged = [each.within for each in profiles] if isinstance(together, str) else [together]
-    beside = f"<p>Not compared with each other: {words_of(together)}.</p>" if isinstance(together, str) else ""
-    if not isinstance(together, str) and together.kind != "cells":
-        beside = _compared(together, titles)
-    tables = [profile_report(each.profile).tables for each in profiles]
+    runs = [MeasuredRun(label, profile) for label, profile in profiles]
+    every = [Shown(*run, compare_within(*run), profile_report(run[1])) for run in profiles]
 
-    def for_each(show: Callable[[Measured, Sequence[Table]], str]) -> str:
-        shown = [(each.label, show(each, listed)) for each, listed in zip(profiles, tables, strict=True)]
-        heads = (f"<h3>{words_of(label)}</h3>" if len(profiles) > 1 and html else "" for label, html in shown)
-        return "".join(head + html for head, (_, html) in zip(heads, shown, strict=True))
+    def for_each(show: Callable[[Shown], str]) -> str:
+        parts = [(f"<h3>{words_of(each.label)}</h3>" if every[1:] else "", show(each)) for each in every]
+        return "".join(head + html for head, html in parts if html)
 
+    if isinstance(together, str):
+        verdicts, compared = for_each(lambda each: _verdicts(each.within, titles)), [each.within for each in every]
+        beside = f"<p>Not compared with each other: {words_of(together)}.</p>"
+    else:
+        verdicts, compared = _verdicts(together, titles), [together]
+        beside = "" if together.kind == "cells" else _compared(together, titles)
     sections = {
-        "Verdicts": "".join(_verdicts(comparison, titles) for comparison in judged),
+        "Verdicts": verdicts,
         "Side by side": beside,
-        "Groups": for_each(lambda each, _: _compared(each.within, titles)),
-        "Rounds and blocks": for_each(
-            lambda each, listed: _charts(each, blocks_chart, has_keys=True) + _details("Every launch", listed, LAUNCHES)
-        ),
-        "Phases": for_each(
-            lambda each, listed: (
-                phase_keys(each.profile) + _charts(each, timeline) + _details("Phases as a table", listed, MEDIANS)
-            )
-        ),
-        "Energy and utilization": for_each(
-            lambda each, listed: _charts(each, bars) + _details("Every reading", listed, ENERGY)
-        ),
-        "Findings": fragment(audit._replace(hint="")),
+        "Groups": for_each(lambda each: _compared(each.within, titles)),
+        "Rounds and blocks": f'<p class="soft">{BLOCKS_READ}</p>'
+        + for_each(lambda each: _charts(each.within, blocks_chart, has_keys=True) + each.folded(*LAUNCHES)),
+        "Phases": f'<p class="soft">{PHASES_READ}</p>'
+        + for_each(lambda each: phase_keys(each.profile) + _charts(each.within, timeline) + each.folded(*MEDIANS)),
+        "Energy and utilization": for_each(lambda each: _charts(each.within, bars) + each.folded(*READINGS)),
+        "Findings": fragment(audit_report(audit(runs), runs, "warning", "kit audit")),
         "Published figures": "".join(map(fragment, published)),
-        "How it was measured": for_each(lambda _, listed: _measured(listed)),
+        "How it was measured": for_each(_method),
         "Identity": for_each(_identity),
     }
     ids = {name: name.lower().replace(" ", "-") for name, html in sections.items() if html}
     links = "".join(f'<li><a href="#{key}">{name}</a></li>' for name, key in ids.items())
     body = "".join(
-        f'<section aria-labelledby="{key}"><h2 id="{key}">{name}</h2>'
-        f'<p class="soft">{INTRODUCTIONS.get(name, "")}</p>{sections[name]}</section>'
+        f'<section aria-labelledby="{key}"><h2 id="{key}">{name}</h2>{sections[name]}</section>'
         for name, key in ids.items()
     )
-    name = words_of(" and ".join(dict.fromkeys(each.profile.suite.name for each in profiles)))
-    lines = [line for comparison in judged for line in headline(comparison, titles, wide=True)]
+    name = words_of(" and ".join(dict.fromkeys(each.profile.suite.name for each in every)))
+    lines = [words_of(line) for comparison in compared for line in headline(comparison, titles, wide=True)]
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name} · Steadykit</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{STYLE}{FILLS}{INKS}{PAGE_STYLE}</style></head><body>{DEFINITIONS}"
         f'<a class="skip" href="#main">Skip to the verdicts</a><header><h1>{name}</h1>'
-        f'<p class="soft">{"<br>".join(map(words_of, lines))}</p>'
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>'
+        f'<p class="soft">{"<br>".join(lines)}</p><nav aria-label="Sections"><ul>{links}</ul></nav></header>'
         f'<main id="main" tabindex="-1">{body}</main></body></html>\n'
     )
 
 
 def _verdicts(comparison: Comparison, titles: Mapping[str, str]) -> str:
     """Return what is concluded of each group: its sentences, or what each row is against its baseline."""
-    said = {table.title: table.sentences for table in comparison_report(comparison, titles).tables}
+    sentences = {table.title: table.sentences for table in comparison_report(comparison, titles).tables}
     parts = []
     for group in comparison.groups:
         title = " · ".join(map(one_line, group.title))
         answers = [f"{row.name}: {answer(row)}" for row in group.rows if not row.is_baseline]
-        if lines := (said[title] or answers) if title in said else []:
-            parts.append(f"<div><dt>{words_of(title)}</dt><dd>{'<br>'.join(map(words_of, lines))}</dd></div>")
-    return (
-        f'<dl class="verdicts">{"".join(parts)}</dl>'
-        if parts
-        else "<p>There is nothing to compare: each group has one cell.</p>"
-    )
+        lines = "<br>".join(map(words_of, sentences[title] or answers)) if title in sentences else ""
+        parts += [f"<div><dt>{words_of(title)}</dt><dd>{lines}</dd></div>"] if lines else []
+    return f'<dl class="verdicts">{"".join(parts)}</dl>' if parts else "<p>Each group has one cell.</p>"
 
 
 def _compared(comparison: Comparison, titles: Mapping[str, str]) -> str:
     return f'<div class="tables">{fragment(comparison_report(comparison, titles)._replace(headline=()))}</div>'
 
 
-def _charts(each: Measured, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
+def _charts(within: Comparison, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
     """Return a chart of each group that tables show: with networks, operations are ceilings."""
-    groups = [group for group in each.within.groups if not is_operation(group.rows[0].cell)] or each.within.groups
-    charts = list[str]()
-    for group in groups:
-        title, members = " · ".join(group.title), members_of(group)
+    groups, charts = [group for group in within.groups if not is_operation(group.rows[0].cell)], list[str]()
+    for group in groups or within.groups:
+        members = members_of(group)
         size = LOOKS if has_keys else len(members)
         for first in range(0, len(members), size):
             part = members[first : first + size]
-            name = title if size >= len(members) else f"{title} ({first // size + 1} of {-(-len(members) // size)})"
-            charts.append(figure(name, part if has_keys else (), draw(name, part)))
+            number = f" ({first // size + 1} of {-(-len(members) // size)})" if len(members) > size else ""
+            title = " · ".join(group.title) + number
+            charts.append(figure(title, part if has_keys else (), draw(title, part)))
     return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
 
 
-def _details(summary: str, tables: Sequence[Table], titles: Sequence[str]) -> str:
-    """Return those tables that are there, folded away."""
-    listed = [table for table in tables if table.title in titles]
-    shown = fragment(Report("", (), listed))
-    return f"<details><summary>{summary}</summary>{shown}</details>" if listed else ""
+def _method(each: Shown) -> str:
+    elsewhere = {*METHOD, *MACHINE, *LAUNCHES[1], *MEDIANS[1], *READINGS[1]}
+    others = [table.title for table in each.shown.tables if table.title not in elsewhere]
+    return each.folded("", METHOD) + each.folded("Everything else that was recorded", others)
 
 
-def _measured(tables: Sequence[Table]) -> str:
-    """Return how it was measured: suite, clock and sensors; folded away what else was recorded."""
-    others = [table.title for table in tables if table.title not in {*OPEN, *LAUNCHES, *MEDIANS, *ENERGY, *MACHINE}]
-    shown = fragment(Report("", (), [table for table in tables if table.title in OPEN]))
-    return shown + _details("Everything else that was recorded", tables, others)
-
-
-def _identity(each: Measured, tables: Sequence[Table]) -> str:
-    """Return which profile it is and where it ran."""
-    profile = each.profile
-    rows = {
-        "profile": f"{each.label} · {profile.id}",
-        "label": profile.label,
-        "created": moment(profile.created),
-        "kit": " · ".join(filter(None, [profile.kit.version, profile.kit.revision])),
-        "schema": profile.schema,
-        "SHA-256": profile.digest,
-    }
-    listed = [words_table("Profile", [row for row in rows.items() if row[1]])]
-    return fragment(Report("", (), [*listed, *(table for table in tables if table.title in MACHINE)]))
+def _identity(each: Shown) -> str:
+    revision, digest = each.profile.kit.revision, each.profile.digest
+    words = [each.label, *each.shown.headline, f"revision {revision or 'unknown'}", f"SHA-256 {digest}"]
+    return f"<p>{words_of(' · '.join(words))}</p>{each.folded('', MACHINE)}"

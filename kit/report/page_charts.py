@@ -7,13 +7,15 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, get_args
 
+from kit.compare.blocks import block_times_ns
 from kit.compare.comparison import GroupRows, Row
+from kit.compare.metrics import METRICS
 from kit.compare.sample import whole_key
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import Profile
 from kit.report.columns import WORDS
 from kit.report.html import words_of
-from kit.report.quantity import counted, duration, several
+from kit.report.quantity import counted, duration
 
 # In units of the drawing. On a telephone one is about a pixel, so that text stays readable.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34
@@ -23,19 +25,11 @@ BLOCKS_HIGH, ROW_HIGH, CHAR_WIDE = 150, 34, 5.6
 FRAMEWORKS = ("tensorflow", "torch", "jax")
 LOOKS = 7
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
-MARKERS = (
-    "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
-    "M-2.6-2.6h5.2v5.2h-5.2z",
-    "M0-3.4 3.3 2.6h-6.6z",
-    "M0-3.8 3.4 0 0 3.8-3.4 0z",
-    "M0 3.4 3.3-2.6h-6.6z",
-    "M-1-3.3h2v2.3h2.3v2h-2.3v2.3h-2v-2.3h-2.3v-2h2.3z",
-    "M-3.4-1.7h6.8v3.4h-6.8z",
-)
-# Drawn once; a point is a reference to its marker.
-DEFINITIONS = '<svg width="0" height="0" class="defs" aria-hidden="true"><defs>{}</defs></svg>'.format(
-    "".join(f'<path id="m{look}" d="{path}"/>' for look, path in enumerate(MARKERS))
-)
+# A disk, a square, a triangle, a diamond, another triangle, a cross, a bar. Points are references to them.
+MARKERS = """M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0|M-2.6-2.6h5.2v5.2h-5.2z|M0-3.4 3.3 2.6h-6.6z|M0-3.8 3.4 0 0 3.8-3.4 0z
+|M0 3.4 3.3-2.6h-6.6z|M-1-3.3h2v2.3h2.3v2h-2.3v2.3h-2v-2.3h-2.3v-2h2.3z|M-3.4-1.7h6.8v3.4h-6.8z"""
+MARKS = "".join(f'<path id="m{look}" d="{path.strip()}"/>' for look, path in enumerate(MARKERS.split("|")))
+DEFINITIONS = f'<svg width="0" height="0" class="defs" aria-hidden="true"><defs>{MARKS}</defs></svg>'
 # What is drawn of a cell where it was measured: metric, what it is called, its unit behind the number.
 BARS = (
     ("energy_per_sample_j", "Energy per 1,000 samples", "J"),
@@ -63,11 +57,6 @@ class Member(NamedTuple):
     launches: Sequence[Launch]  # all, with all cycles
     blocks: Sequence[Block]
 
-    @property
-    def name(self) -> str:
-        """What tells it apart in its group."""
-        return self.row.name
-
 
 def members_of(group: GroupRows) -> list[Member]:
     """Return the cells of a group of one profile."""
@@ -81,10 +70,10 @@ def members_of(group: GroupRows) -> list[Member]:
         launches = [launch for launch in whole.launches if whole_key(launch.group) == sample.group]
         clean = {(launch.group, launch.round, cycle) for launch in sample.good for cycle in launch.blocks.cycle}
         blocks = [
-            Block(launch.round, begin_ns, duration_ns / steps, (launch.group, launch.round, cycle) in clean)
+            Block(launch.round, begin_ns, step_ns, (launch.group, launch.round, cycle) in clean)
             for launch in launches
-            for cycle, begin_ns, duration_ns, steps in zip(
-                launch.blocks.cycle, launch.blocks.begin_ns, launch.blocks.duration_ns, launch.blocks.steps, strict=True
+            for cycle, begin_ns, step_ns in zip(
+                launch.blocks.cycle, launch.blocks.begin_ns, block_times_ns(launch), strict=True
             )
         ]
         members.append(Member(row, looks[-1], launches, blocks))
@@ -93,7 +82,7 @@ def members_of(group: GroupRows) -> list[Member]:
 
 def figure(title: str, members: Sequence[Member], drawing: str) -> str:
     """Return a chart below its title, with the members' looks where they are given; nothing where nothing is drawn."""
-    keys = "".join(_key(f"c{member.look}", f'<use href="#m{member.look}"/>', member.name) for member in members)
+    keys = "".join(_key(f"c{member.look}", f'<use href="#m{member.look}"/>', member.row.name) for member in members)
     return f"<figure><figcaption><b>{words_of(title)}</b> {keys}</figcaption>{drawing}</figure>" if drawing else ""
 
 
@@ -120,15 +109,14 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
     end_y, body = TOP + BLOCKS_HIGH, list[str]()
     for index, number in enumerate(rounds):
         at = LEFT + band * index
-        body.append(
-            f'<rect class="band" x="{at:.1f}" y="{TOP}" width="{band:.1f}" height="{BLOCKS_HIGH}"/>' * (index % 2)
-        )
+        body += [f'<rect class="band" x="{at:.1f}" y="{TOP}" width="{band:.1f}" height="{BLOCKS_HIGH}"/>'] * (index % 2)
         if index % -(-len(rounds) // 10) == 0:
             body.append(_text(at + band / 2, end_y + 12, str(number + 1), "m"))
-    body += [_grid(LEFT, y(tick), WIDTH - RIGHT) + _text(LEFT - 5, y(tick) + 3.5, duration(tick), "e")
-             for tick in _log_ticks(low / room, high * room)]  # fmt: skip
+    for tick in _log_ticks(low / room, high * room):
+        body.append(f'<path class="grid" d="M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}"/>')
+        body.append(_text(LEFT - 5, y(tick) + 3.5, duration(tick), "e"))
     body.append(_text((LEFT + WIDTH - RIGHT) / 2, end_y + 27, "round, and time within it", "m"))
-    said = []
+    ranges = []
     for member in members:
         for number in rounds:
             those = [block for block in member.blocks if block.round == number]
@@ -136,92 +124,77 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
                 first, last = x(those[0]) - 3, x(those[-1]) + 3
                 level = f"M{first:.1f} {y(statistics.median(chosen)):.1f}H{last:.1f}"
                 body.append(f'<path class="level c{member.look}" d="{level}"/>')
-        for counts, look in ((True, ""), (False, " hollow")):
-            points = [
-                f'<use href="#m{member.look}" x="{x(block):.1f}" y="{y(block.step_ns):.1f}"/>'
-                for block in member.blocks
-                if block.counts == counts
-            ]
-            body.append(f'<g class="c{member.look}{look}">{"".join(points)}</g>' if points else "")
+        for block in member.blocks:
+            look = f'class="c{member.look}{"" if block.counts else " hollow"}" href="#m{member.look}"'
+            body.append(f'<use {look} x="{x(block):.1f}" y="{y(block.step_ns):.1f}"/>')
         if steps_ns := [block.step_ns for block in member.blocks]:
-            said.append(f"{member.name}: {duration(min(steps_ns))} to {duration(max(steps_ns))}")
+            ranges.append(f"{member.row.name}: {duration(min(steps_ns))} to {duration(max(steps_ns))}")
     among = f"{counted(len(every), 'block')} in {counted(len(rounds), 'round')}"
-    desc = f"{among}, {sum(not block.counts for block in every)} of them do not count. {'; '.join(said)}."
+    desc = f"{among}, {sum(not block.counts for block in every)} of them do not count. {'; '.join(ranges)}."
     return _svg(f"{title}: step time of each block", desc, end_y + BOTTOM, body)
 
 
 def timeline(title: str, members: Sequence[Member]) -> str:
-    """Return the first round that has most members: a row a launch, its phases as labeled bars, its blocks as lines."""
+    """Return the first round that most members have: a row a launch, its phases with their names, its blocks."""
     rounds = [launch.round for member in members for launch in member.launches if launch.phases]
     if not rounds:
         return ""
     number = statistics.mode(rounds)
     rows = [(member, launch) for member in members for launch in member.launches if launch.round == number]
-    spans = [
-        *((phase.begin_ns, phase.begin_ns + phase.duration_ns) for _, launch in rows for phase in launch.phases),
-        *((begin_ns, begin_ns + span_ns) for _, launch in rows
-          for begin_ns, span_ns in zip(launch.blocks.begin_ns, launch.blocks.span_ns, strict=True)),
+    parts = [
+        ([(phase.begin_ns, phase.duration_ns) for phase in launch.phases],
+         list(zip(launch.blocks.begin_ns, launch.blocks.span_ns, strict=True)))
+        for _, launch in rows
     ]  # fmt: skip
-    begin_ns, end_ns = min(begin for begin, _ in spans), max(end for _, end in spans)
+    spans = [span for phases, blocks in parts for span in (*phases, *blocks)]
+    begin_ns, end_ns = min(begin for begin, _ in spans), max(begin + length for begin, length in spans)
     scale = (WIDTH - 2 * RIGHT) / max(1, end_ns - begin_ns)
-    end_y, body, said = TOP + ROW_HIGH * len(rows), list[str](), list[str]()
+    end_y, body, launches = TOP + ROW_HIGH * len(rows), list[str](), list[str]()
     for tick_s in _steps(0, (end_ns - begin_ns) / 1e9):
         at = RIGHT + tick_s * 1e9 * scale
         body.append(f'<path class="grid" d="M{at:.1f} {TOP}V{end_y}"/>' + _text(at, end_y + 14, f"{tick_s:g} s", "m"))
-    for index, (member, launch) in enumerate(rows):
-        y = TOP + ROW_HIGH * index
-        body.append(_text(RIGHT, y + 10, member.name))
+    for index, ((member, launch), (_, blocks)) in enumerate(zip(rows, parts, strict=True)):
+        y, names = TOP + ROW_HIGH * index, list[str]()
+        body.append(_text(RIGHT, y + 10, member.row.name))
         for phase in launch.phases:
             at, wide = RIGHT + (phase.begin_ns - begin_ns) * scale, phase.duration_ns * scale
             name, fill = phase.name.replace("_", " "), PHASES.index(phase.name)
-            tip = f"<title>{name}: {duration(phase.duration_ns)}</title>"
-            body.append(f'<rect class="p{fill}" x="{at:.1f}" y="{y + 14}" width="{wide:.2f}" height="16">{tip}</rect>')
-            body.append(_text(at + wide / 2, y + 25.5, name, "m") if wide > CHAR_WIDE * len(name) + 3 else "")
-        stretches = [
-            (RIGHT + (at_ns - begin_ns) * scale, max(0.6, span_ns * scale))
-            for at_ns, span_ns in zip(launch.blocks.begin_ns, launch.blocks.span_ns, strict=True)
-        ]
-        lines = (f"M{at:.1f} {y + 14}h{wide:.1f}v16h-{wide:.1f}z" for at, wide in stretches)
+            names.append(f"{name} {duration(phase.duration_ns)}")
+            body.append(f'<rect class="p{fill}" x="{at:.1f}" y="{y + 14}" width="{wide:.2f}" height="16">')
+            body.append(f"<title>{names[-1]}</title></rect>")
+            body += [_text(at + wide / 2, y + 25.5, name, "m")] if wide > CHAR_WIDE * len(name) + 3 else []
+        lines = (
+            f"M{RIGHT + (at_ns - begin_ns) * scale:.1f} {y + 14}v16h{max(0.6, span_ns * scale):.1f}v-16z"
+            for at_ns, span_ns in blocks
+        )
         body.append(f'<path class="blocks c{member.look}" d="{"".join(lines)}"/>')
-        phases = [f"{phase.name.replace('_', ' ')} {duration(phase.duration_ns)}" for phase in launch.phases]
-        said.append(f"{member.name}: {', '.join(phases)}, {counted(len(launch.blocks.steps), 'block')}")
-    return _svg(f"{title}: phases of round {number + 1}", f"{'; '.join(said)}.", end_y + 20, body)
+        launches.append(f"{member.row.name}: {', '.join(names)}, {counted(len(blocks), 'block')}")
+    return _svg(f"{title}: phases of round {number + 1}", f"{'; '.join(launches)}.", end_y + 20, body)
 
 
 def bars(title: str, members: Sequence[Member]) -> str:
     """Return energy and utilization of each cell as bars with their numbers, as far as they were measured."""
-    from kit.compare.metrics import METRICS
-
-    body, said, y = list[str](), list[str](), TOP
+    body, listed, y = list[str](), list[str](), TOP
     for name, words, unit in BARS:
-        known = [(member, member.row.value(name)) for member in members]
-        values = [(member, value) for member, value in known if value is not None]
-        if not values or not (highest := max(value for _, value in values)):
-            continue
-        body.append(_text(RIGHT, y + 11, words, "head"))
-        y += 18
+        values = [(member, value) for member in members if (value := member.row.value(name))]
+        body += [_text(RIGHT, y + 11, words, "head")] if values else []
+        y += 18 if values else 0
         for member, value in values:
             shown = f"{WORDS[METRICS[name].unit](value)} {unit}".strip()
-            wide = max(1, (WIDTH - 3 * RIGHT - CHAR_WIDE * len(shown)) * value / highest)
-            body.append(_text(RIGHT, y + 10, member.name))
-            body.append(f'<rect class="c{member.look} bar" x="{RIGHT}" y="{y + 14}" width="{wide:.1f}" height="8"/>')
-            body.append(_text(RIGHT + wide + 5, y + 22, shown))
+            wide = (WIDTH - 3 * RIGHT - CHAR_WIDE * len(shown)) * value / max(value for _, value in values)
+            body += [_text(RIGHT, y + 10, member.row.name), _text(RIGHT + wide + 5, y + 22, shown)]
+            body.append(f'<rect class="c{member.look}" x="{RIGHT}" y="{y + 14}" width="{wide:.1f}" height="8"/>')
+            listed.append(f"{words} of {member.row.name}: {shown}")
             y += 28
-        said.append(
-            f"{words}: " + several([f"{member.name} {WORDS[METRICS[name].unit](value)}" for member, value in values])
-        )
-        y += 6
-    return _svg(f"{title}: energy and utilization", f"{'; '.join(said)}.", y, body) if body else ""
+    return _svg(f"{title}: energy and utilization", f"{'; '.join(listed)}.", y + 4, body) if body else ""
 
 
 def phase_keys(profile: Profile) -> str:
     """Return the phases that any launch has, each with its fill, in their order."""
     launches = [launch for result in profile.cells for launch in result.launches]
-    seen = {PHASES.index(phase.name) for launch in launches for phase in launch.phases}
-    keys = (
-        _key(f"p{index}", '<path d="M-5-5h10v10h-10z"/>', PHASES[index].replace("_", " ")) for index in sorted(seen)
-    )
-    return f"<p>{''.join(keys)}</p>"
+    used = {PHASES.index(phase.name) for launch in launches for phase in launch.phases}
+    square = '<path d="M-5-5h10v10h-10z"/>'
+    return "".join(_key(f"p{index}", square, PHASES[index].replace("_", " ")) for index in sorted(used))
 
 
 def _key(look: str, mark: str, name: str) -> str:
@@ -230,16 +203,12 @@ def _key(look: str, mark: str, name: str) -> str:
 
 
 def _svg(title: str, desc: str, height: float, body: Iterable[str]) -> str:
-    said = f"<title>{words_of(title)}</title><desc>{words_of(desc)}</desc>"
-    return f'<svg role="img" viewBox="0 0 {WIDTH} {height:g}">{said}{"".join(body)}</svg>'
+    head = f'<svg role="img" viewBox="0 0 {WIDTH} {height:g}"><title>{words_of(title)}</title>'
+    return f"{head}<desc>{words_of(desc)}</desc>{''.join(body)}</svg>"
 
 
 def _text(x: float, y: float, words: str, anchor: str = "b") -> str:
     return f'<text class="{anchor}" x="{x:.1f}" y="{y:.1f}">{words_of(words)}</text>'
-
-
-def _grid(x: float, y: float, end: float) -> str:
-    return f'<path class="grid" d="M{x} {y:.1f}H{end}"/>'
 
 
 def _steps(low: float, high: float) -> Iterator[float]:
