@@ -16,6 +16,7 @@ VERBS = {
     "run": ("run", "Measure a suite and write its profile."),
     "compare": ("compare", "Compare the cells of a profile, or several profiles, with verdicts."),
     "audit": ("audit", "Check profiles for power, utilization and fairness problems."),
+    "report": ("report", "Write profiles as one page that opens anywhere."),
     "plot": ("plot", "Draw profiles as SVG, PNG or PDF."),
     "export": ("export", "Write a profile for Bencher, asv, Perfetto and others."),
     "show": ("listings", "Show everything that one profile recorded."),

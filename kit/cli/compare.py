@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kit.compare.comparison import Comparison
     from kit.compare.meter import Meter
     from kit.compare.sample import Run
+    from kit.compare.suite_table import SuiteTable
+    from kit.profile.schema import Profile
     from kit.report.table import Report
 
 AGAINST = "--against"
@@ -206,24 +208,34 @@ def profile_comparison(path: Path) -> Report:
 
 def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
-    from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.report.suite_table import suite_report
+
+    table = table_with_published([(path.stem, read_profile(path))])
+    if table is None:
+        return profile_comparison(path)
+    file = shlex.quote(str(path))
+    return suite_report(table, f"verdicts: kit compare {file} · every launch: kit show {file}")
+
+
+def table_with_published(profiles: Sequence[tuple[str, Profile]]) -> SuiteTable | None:
+    """Return the table that the suite of these profiles defines, with published figures where one is whole."""
+    from kit.compare.suite_table import suite_table
+    from kit.profile.store import read_profile
     from kit.suites.plan import is_whole
     from kit.suites.request import RunRequest, requested_suite
     from kit.suites.suite import builtin_suites, published_file
 
-    profile = read_profile(path)
-    name = profile.suite.name.removesuffix("-quick")
-    quick = RunRequest(suite=name, quick=name != profile.suite.name)
+    used = profiles[0][1].suite.name
+    name = used.removesuffix("-quick")
+    quick = RunRequest(suite=name, quick=name != used)
     suite = requested_suite(quick) if name in builtin_suites() else None
     if suite is None or suite.table is None:
-        return profile_comparison(path)
-    document = published_file(name) if is_whole(suite, [result.cell for result in profile.cells]) else None
-    profiles = [(path.stem, profile), *([(name, read_profile(document))] if document is not None else [])]
-    file = shlex.quote(str(path))
-    table = suite_table(suite.title, suite.table.rows, suite.table.figures, profiles)
-    return suite_report(table, f"verdicts: kit compare {file} · every launch: kit show {file}")
+        return None
+    are_whole = any(is_whole(suite, [result.cell for result in profile.cells]) for _, profile in profiles)
+    document = published_file(name) if are_whole else None
+    beside = [(name, read_profile(document))] if document is not None else []
+    return suite_table(suite.title, suite.table.rows, suite.table.figures, [*profiles, *beside])
 
 
 def framework_titles(used: Iterable[str]) -> dict[str, str]:

@@ -107,6 +107,19 @@ def profile_files(given: Iterable[Path]) -> Iterator[Path]:
         yield from files
 
 
+def check_out(out: Path, endings: Sequence[str], *, force: bool) -> None:
+    """Refuse a file that cannot or should not be written, before anything is read."""
+    if out.suffix.lower() not in endings:
+        listed = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise click.UsageError(f"--out {out}: unknown file type; give a name that ends in {listed}")
+    if out.is_dir():
+        raise click.UsageError(f"--out {out}: this is a folder; name a file in it")
+    if not out.parent.is_dir():
+        raise click.UsageError(f"--out {out}: the folder does not exist; create it, or choose another")
+    if os.path.lexists(out) and not force:
+        raise click.UsageError(f"--out {out}: this file exists; choose another, or replace it with --force")
+
+
 def labels_of(paths: Sequence[Path]) -> list[str]:
     """Return file names without their ending; with the folder where names collide, numbered where that does, too."""
     from kit.printable import printable_line

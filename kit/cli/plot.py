@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from kit.cli.compare import framework_titles
-from kit.cli.options import PROFILES, echo_first, labels_of, profile_files
+from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_files
 from kit.profile.store import read_profile, write_atomically
 from kit.report.plain import one_line
 from kit.report.plot_kinds import KINDS, PlotRequest, Scale, usual_kind
@@ -64,13 +63,13 @@ def plot(
 ) -> None:
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     if out is not None:
-        _check_out(out, force=force)
+        check_out(out, ENDINGS, force=force)
     paths = list(profile_files(profiles))
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
     kind = kind or usual_kind([profile for _, profile in labelled])
     if out is None:
         out = Path(f"{kind}.svg")
-        _check_out(out, force=force)
+        check_out(out, ENDINGS, force=force)
     if dpi is not None and out.suffix.lower() != ".png":
         raise click.UsageError(f"--dpi: {out.suffix} has no pixels; leave it out, or name a .png")
     if baseline is not None and not KINDS[kind].compares:
@@ -86,15 +85,3 @@ def plot(
     write_atomically(out, file_of(figure, out.suffix.lower(), dpi or 200))
     click.echo(one_line(str(out)))
     echo_first([f"not drawn: {line}" for line in left_out], LEFT_OUT_NAMED)
-
-
-def _check_out(out: Path, *, force: bool) -> None:
-    """Refuse a file that cannot or should not be written, before anything is read."""
-    if out.suffix.lower() not in ENDINGS:
-        raise click.UsageError(f"--out {out}: unknown file type; give a name that ends in .svg, .png or .pdf")
-    if out.is_dir():
-        raise click.UsageError(f"--out {out}: this is a folder; name a file in it")
-    if not out.parent.is_dir():
-        raise click.UsageError(f"--out {out}: the folder does not exist; create it, or choose another")
-    if os.path.lexists(out) and not force:
-        raise click.UsageError(f"--out {out}: this file exists; choose another, or replace it with --force")

@@ -19,10 +19,12 @@ STYLE = """
 .kit caption{text-align:left;font-weight:600;padding:.2em 0}
 .kit th,.kit td{padding:.2em .9em .2em 0;text-align:left;vertical-align:top;background:none}
 .kit th.n,.kit td.n{text-align:right}
+.kit td.f{white-space:normal;overflow-wrap:anywhere;min-width:14em;max-width:60em}
 .kit thead tr:last-child th{border-bottom:1px solid currentColor;font-weight:500}
 .kit tbody th{font-weight:400}
 .kit .green{color:#0a7a3c}.kit .red{color:#c62828}.kit .yellow{color:#8a5d00}
-@media (prefers-color-scheme:dark){.kit .green{color:#4cc38a}.kit .red{color:#ff8a80}.kit .yellow{color:#e2b340}}
+@media screen and (prefers-color-scheme:dark){
+.kit .green{color:#4cc38a}.kit .red{color:#ff8a80}.kit .yellow{color:#e2b340}}
 """
 
 
@@ -36,8 +38,8 @@ def _parts(report: Report) -> Iterator[str]:
     if report.headline:
         yield f'<p class="head">{"<br>".join(map(words_of, report.headline))}</p>'
     for table in report.tables:
-        yield table_of(table, footnotes)
-        yield from (f"<p>{words_of(sentence)}</p>" for sentence in table.sentences)
+        sentences = (f"<p>{words_of(sentence)}</p>" for sentence in table.sentences)
+        yield f'<div class="part">{table_of(table, footnotes)}{"".join(sentences)}</div>'
     if notes := [*footnotes.lines(), *report.below()]:
         items = (f"<b>{words_of(line)}</b>" if isinstance(line, Loud) else words_of(line) for line in notes)
         yield f'<ul class="notes">{"".join(f"<li>{item}</li>" for item in items)}</ul>'
@@ -53,7 +55,8 @@ def table_of(table: Table, footnotes: Footnotes) -> str:
     body = "".join(f"<tr>{''.join(_cells(table.columns, row, footnotes))}</tr>" for row in table.rows)
     name = words_of(table.title)
     caption, head = f"<caption>{name}</caption>" if name else "", "".join(_head(table)) if table.has_header else ""
-    region = f'class="scroll" role="region" tabindex="0" aria-label="{name or "Table"}"'
+    # Not a region: a page with a landmark for each table has nothing but landmarks.
+    region = f'class="scroll" role="group" tabindex="0" aria-label="{name or "Table"}"'
     return f"<div {region}><table>{caption}{head}<tbody>{body}</tbody></table></div>"
 
 
@@ -82,4 +85,4 @@ def _cells(columns: Sequence[Column], row: Sequence[Cell], footnotes: Footnotes)
 
 
 def _side(column: Column) -> str:
-    return ' class="n"' if column.right else ""
+    return ' class="n"' if column.right else ' class="f"' if column.folds else ""

@@ -15,6 +15,7 @@ from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import FORMATS, write
+from kit.report.page import page
 from kit.report.profile import profile_report
 
 PLAIN = msgspec.to_builtins(
@@ -84,6 +85,7 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
     except KitError as error:
         assert "\n" not in str(error)
         return
+    assert "</html>" in page([("p", built)], comparisons[0], (), {})
     for comparison in comparisons:
         reports = [comparison_report(comparison, {}, wide=wide, allowed_pct=5.0) for wide in (True, False)]
         written = ((name, write(report, name, io.StringIO())) for report in reports for name in FORMATS)
