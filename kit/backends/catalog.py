@@ -29,10 +29,10 @@ for _name, (_entry, _point) in _added.items():
     _entries[_name], _packages[_name] = _entry, _point.value
 CATALOG: dict[str, BackendEntry] = dict(sorted(_entries.items(), key=lambda item: (item[1].rank, item[0])))
 ENVIRONMENT_PREFIXES = [prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes]
-# The extra of the same name installs the framework of each.
-WITH_EXTRA = [name for name in CATALOG if name not in _added]
 # User programs bring their own workload.
 FRAMEWORKS = [name for name, entry in CATALOG.items() if entry.builds_workloads]
+# The extra of the same name installs the framework of each.
+WITH_EXTRA = [name for name in FRAMEWORKS if name not in _added]
 
 
 def load(name: str) -> Backend:
