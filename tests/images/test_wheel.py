@@ -74,8 +74,8 @@ def test_the_clock_is_certified_without_a_checkout(installed, tmp_path):
 def test_what_documents_published_came_with_it(installed, tmp_path):
     (file,) = (installed.parent / "share" / "steadykit").glob("**/five-nets.json")
     assert "five-nets" in shown(installed, tmp_path, "show", str(file))
-    found = "from kit.suites.suite import published_file; print(published_file('five-nets'))"
-    assert shown(installed, tmp_path, "-c", found, command="python") == f"{file}\n"
+    words = ["-c", "from kit.suites.suite import published_file; print(published_file('five-nets'))"]
+    assert shown(installed, tmp_path, *words, command="python") == f"{file}\n"
 
 
 def test_suites_and_the_doctor_answer_without_a_framework(installed, tmp_path):
