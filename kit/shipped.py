@@ -1,7 +1,7 @@
 """Files of the repository that come with the package: Dockerfiles and what they copy, and published profiles."""
 
 import sys
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import distributions
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -15,8 +15,6 @@ def shipped() -> Path:
     """
     if (CHECKOUT / "Dockerfile.cpu").is_file():
         return CHECKOUT
-    try:
-        recorded = next((file for file in files("steadykit") or () if file.match(f"{FOLDER}/pyproject.toml")), None)
-    except PackageNotFoundError:
-        recorded = None
+    files = (file for package in distributions(name="steadykit") for file in package.files or ())
+    recorded = next((file for file in files if file.match(f"{FOLDER}/pyproject.toml")), None)
     return Path(sys.prefix, FOLDER) if recorded is None else Path(recorded.locate()).resolve().parent

@@ -96,6 +96,8 @@ def test_its_metadata_say_that_it_is_for_linux(installed):
         (("plot", "{profile}"), "plot"),
         (("fleet", "--from", "{profile}"), "fleet"),
         (("launch", "cpu", "quick"), "containers"),
+        (("launch", "cpu", "quick", "--print"), "containers"),
+        (("run", "quick", "--variant", "a:image=steadykit:cpu"), "containers"),
         (("run", "quick", "--backend", "torch"), "torch"),
         (("run", "quick"), "tensorflow,torch,jax"),
     ],
