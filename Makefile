@@ -26,7 +26,7 @@ PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 COMPILE = @$(BIN)/python -m compileall -q -j 0 -x '/py3[0-9]*_' $(VENV)/lib
 PIP_INSTALL := @$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps
 
-.PHONY: help setup setup-dev bench test test-long golden lint format lock image-cpu image-gpu image-tpu docs reference package clean
+.PHONY: help setup setup-dev bench test test-long golden lint format lock image-cpu image-gpu image-tpu docs reference wheels clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -70,10 +70,7 @@ image-gpu: ## Build the image for NVIDIA GPUs
 image-tpu: ## Build the image for TPUs
 
 image-cpu image-gpu image-tpu: image-%:
-	DOCKER_BUILDKIT=1 $(DOCKER) build --build-arg KIT_VERSION="$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' kit/version.py)" \
-		--build-arg KIT_REVISION="$$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)" \
-		--build-arg LOCK_SHA256="$$(cat $(LOCKS)/kit.txt images/$*/*.txt | sha256sum | cut -d' ' -f1)" $(DOCKER_BUILD_FLAGS) \
-		$(if $(filter cpu tpu,$*),--build-arg TORCH_INDEX="$(TORCH_INDEX)") --tag $(or $(IMAGE),steadykit:$*) --file Dockerfile.$* .
+	DOCKER="$(DOCKER)" TORCH_INDEX="$(TORCH_INDEX)" sh images/build $*
 
 docs: setup-dev ## Build the documentation in site/; fails if a generated page is stale or a link is broken
 	$(BIN)/python docs/generate.py --check
@@ -83,8 +80,8 @@ docs: setup-dev ## Build the documentation in site/; fails if a generated page i
 reference: setup-dev ## Write the pages of docs/reference/ that are generated from the code
 	$(BIN)/python docs/generate.py
 
-package: setup-dev ## Build an sdist and a wheel in dist/
-	$(BIN)/python -m build --outdir dist .
+wheels: $(VENV)/.python ## Build an sdist, and wheels for x86-64 and aarch64, in dist/
+	$(BIN)/python images/wheels.py --out dist
 
 clean: ## Remove the environment and everything built; profiles stay
 	rm -rf $(VENV) build dist site *.egg-info kit/*.so kit/_clock.c .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -23,6 +23,7 @@ IMAGES = Path(__file__).resolve().parent
 ROOT = IMAGES.parent
 NAMES = ("kit", "tensorflow", "torch", "jax", "dev")
 FRAMEWORKS = ("tensorflow", "torch", "jax")
+COMMANDS = ("containers", "fleet", "plot")  # extras of pyproject.toml that some commands need
 OLDEST_PYTHON = "3.11"
 # libtpu's wheels ask for glibc 2.31; CUDA's for older ones.
 PLATFORMS = {"gpu": "x86_64-manylinux_2_28", "tpu": "x86_64-manylinux_2_31"}
@@ -49,9 +50,14 @@ NOTES = {
 
 
 def kit_requirements(pyproject: Path) -> list[str]:
-    """What the kit needs to build and to run, from its own metadata: requirement strings."""
+    """What the kit needs to build and to run, with all of its commands, from its own metadata: requirement strings.
+
+    Frameworks have locks of their own. ReFrame is needed where jobs are started, and by tests: dev.in has it.
+    """
     metadata = tomllib.loads(pyproject.read_text(encoding="utf-8"))
-    return [*metadata["build-system"]["requires"], *metadata["project"]["dependencies"]]
+    extras = metadata["project"]["optional-dependencies"]
+    optional = [text for name in COMMANDS for text in extras[name] if not text.startswith("reframe-hpc")]
+    return [*metadata["build-system"]["requires"], *metadata["project"]["dependencies"], *optional]
 
 
 def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> None:

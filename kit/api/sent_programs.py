@@ -22,6 +22,7 @@ from types import CodeType
 from typing import Any
 
 from kit.errors import KitError
+from kit.extras import need
 
 # A function that refers to a model carries its weights, which every worker of the run reads. A larger one is a mistake.
 PAYLOAD_MAX_B = 256 << 20
@@ -46,12 +47,9 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     Raises:
         KitError: cloudpickle is missing, or a function cannot be sent or is too large.
     """
-    try:
-        import cloudpickle
-    except ImportError:
-        raise KitError(
-            "functions are sent by cloudpickle; pip install 'steadykit[notebook]', or give FILE.py:FUNCTION"
-        ) from None
+    need("cloudpickle", "notebook")
+    import cloudpickle
+
     # Notebooks keep the source of a cell here, under a name that is no file. AutoGraph reads it from here.
     sources = {
         name: "".join(entry[2])

@@ -31,6 +31,8 @@ CATALOG: dict[str, BackendEntry] = dict(sorted(_entries.items(), key=lambda item
 ENVIRONMENT_PREFIXES = [prefix for entry in CATALOG.values() for prefix in entry.environment_prefixes]
 # User programs bring their own workload.
 FRAMEWORKS = [name for name, entry in CATALOG.items() if entry.builds_workloads]
+# The extra of the same name installs the framework of each.
+WITH_EXTRA = [name for name in FRAMEWORKS if name not in _added]
 
 
 def load(name: str) -> Backend:

@@ -14,6 +14,7 @@ import click
 
 from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files, say
 from kit.errors import KitError
+from kit.extras import need
 
 if TYPE_CHECKING:
     from kit.compare.fleet import Absent, Fleet, NodeRun
@@ -57,6 +58,7 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     Exit codes: 0: no node is slow; 1: a node is slow; 5: a suspect has no second profile; 3: a node has no complete
     profile; 4 (with --from): no two nodes can be compared. See docs/how-to/cluster.md.
     """
+    need("scipy", "fleet")
     from kit.report.fleet import fleet_report
 
     if given:
@@ -94,7 +96,7 @@ def _measured(
     from kit.cli.run import parse_request
     from kit.compare.fleet import Absent
     from kit.fleet.reframe_settings import FleetPlan
-    from kit.fleet.run import check_reframe, measure, nodes_left
+    from kit.fleet.run import measure, nodes_left
     from kit.suites.request import OPTIONS
     from kit.suites.suite import load_suite
 
@@ -104,7 +106,7 @@ def _measured(
     if decided:
         raise click.UsageError(f"{OPTIONS[decided[0]]}: kit fleet sets it for each node; leave it out")
     suite = load_suite(request.suite_name).name
-    check_reframe()
+    need("reframe", "fleet")
     partition, known = _nodes(scheduler, partition, nodes)
     first = FleetPlan(
         nodes=[node.name for node in known if node.is_usable],

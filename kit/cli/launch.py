@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kit.cli.options import say
 from kit.devices.catalog import DEVICES
+from kit.extras import need
 
 if TYPE_CHECKING:
     from kit.engine.launch import ContainerRun
@@ -56,6 +57,7 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
 
     `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
+    need("docker", "containers")
     from kit.engine.connection import EngineError
     from kit.engine.launch import as_line as line_of
     from kit.engine.launch import run_here

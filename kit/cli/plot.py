@@ -8,6 +8,7 @@ import click
 
 from kit.cli.compare import framework_titles
 from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_files
+from kit.extras import need
 from kit.profile.store import read_profile, write_atomically
 from kit.report.plain import one_line
 from kit.report.plot_kinds import KINDS, PlotRequest, Scale, usual_kind
@@ -62,6 +63,7 @@ def plot(
     force: bool,
 ) -> None:
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
+    need("matplotlib", "plot")
     if out is not None:
         check_out(out, ENDINGS, force=force)
     paths = list(profile_files(profiles))

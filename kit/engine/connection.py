@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kit.environment import ENGINE
 from kit.errors import KitError
+from kit.extras import need
 
 if TYPE_CHECKING:
     import docker
@@ -84,7 +85,9 @@ def engine_address(engine: str | None = None) -> dict[str, Any]:
 
     Raises:
         EngineError: it is no address, no engine, or the context cannot be read.
+        KitError: docker, which is the client of either, is not installed.
     """
+    need("docker", "containers")
     if _engine(engine) == "podman":
         return {"base_url": podman_socket()}
     from docker.context import ContextAPI

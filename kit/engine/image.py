@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.engine.connection import EngineError, podman_version
 from kit.fingerprint.software import kit_revision
+from kit.shipped import CHECKOUT, shipped
 from kit.version import __version__
 
 if TYPE_CHECKING:
@@ -20,7 +24,6 @@ VERSION_LABEL = "org.opencontainers.image.version"
 REVISION_LABEL = "org.opencontainers.image.revision"
 # A target has this image where none is named.
 TARGET_IMAGE = "steadykit:{}"
-CHECKOUT = Path(__file__).parents[2]
 
 
 class Image(NamedTuple):
@@ -59,7 +62,7 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
 
 
 def find_or_build(client: docker.DockerClient, target: str) -> Image:
-    """Return the target's image, built from this checkout where the engine's is not of this kit.
+    """Return the target's image, built from this kit where the engine's is of another.
 
     The engine's own command builds.
 
@@ -70,21 +73,35 @@ def find_or_build(client: docker.DockerClient, target: str) -> Image:
     image = find_image(client, name)
     if image is not None and _is_this_kit(image):
         return image
-    if not (CHECKOUT / f"Dockerfile.{target}").is_file():
+    if not (shipped() / f"Dockerfile.{target}").is_file():
         other = image and f"another version ({image.labels.get(VERSION_LABEL)}, not {__version__}) of"
         raise EngineError(
             f"the engine has {other or 'no image'} {name}, and there is no Dockerfile.{target} to build it from; "
-            f"run `make image-{target}` in a checkout, or name an image with --image"
+            "name an image with --image"
         )
     environment = {**os.environ, "DOCKER": "podman"} if podman_version(client) else {**os.environ}
-    built = subprocess.run(["make", f"image-{target}"], cwd=CHECKOUT, env=environment, stdout=2, check=False)
+    with build_context() as folder:
+        built = subprocess.run(["sh", "images/build", target], cwd=folder, env=environment, stdout=2, check=False)
     if built.returncode or (built_image := find_image(client, name)) is None:
         old = f"; --image {name} measures in the one of another revision that is there" if image else ""
         raise EngineError(
             f"Dockerfile.{target} could not be built, see the lines above; if the base image or the packages cannot be "
-            f"reached, give make BASE_IMAGE=… or load a built image with `docker load`{old}"
+            f"reached, set DOCKER_BUILD_FLAGS='--build-arg BASE_IMAGE=…' or load a built image with `docker load`{old}"
         )
     return built_image
+
+
+@contextmanager
+def build_context() -> Iterator[Path]:
+    """Give the folder that images are built from: the checkout, or a copy of what came with the package, and of it."""
+    if (folder := shipped()) == CHECKOUT:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="steadykit-") as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        without = shutil.ignore_patterns("__pycache__", "*.so")
+        shutil.copytree(Path(__file__).parents[1], Path(copy, "kit"), ignore=without)
+        yield Path(copy)
 
 
 def _is_this_kit(image: Image) -> bool:

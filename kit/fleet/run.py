@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,6 @@ class InterruptedFleetError(KitError):
     """Ctrl-C; ReFrame has taken its jobs back."""
 
     exit_code = 130
-
-
-def check_reframe() -> None:
-    """Raise a KitError where ReFrame is not installed."""
-    if find_spec("reframe") is None:
-        remedy = "pip install 'steadykit[fleet]', or in a checkout pip install '.[fleet]'"
-        raise KitError(f"ReFrame, which starts the jobs, is not installed; {remedy}")
 
 
 def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES
+from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES, WITH_EXTRA
 from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
@@ -19,6 +19,7 @@ from kit.engine.container import with_devices
 from kit.engine.container_options import ContainerOptions, for_kind
 from kit.engine.image import need_image
 from kit.errors import KitError
+from kit.extras import install_command
 from kit.fingerprint.container import container
 from kit.fingerprint.identity import identity
 from kit.fingerprint.machine_state import state
@@ -170,12 +171,17 @@ def drop_missing_backends(
         if (where := variant.python or variant.image) is not None:
             raise KitError(f"variant {name}: {backend} is not installed for {where}; install it there")
         if backend in asked_for:
-            raise KitError(f"{backend} is not installed; run `make setup`, or leave out --backend {backend}")
+            raise KitError(f"{backend} is not installed; {_remedy([backend])}, or leave out --backend {backend}")
         missing[backend] = Skipped(backend=backend, reason=reason("not_installed", backend=backend))
     kept = [cell for cell in cells if cell.backend not in missing]
     if not kept:
-        raise KitError(f"none of {', '.join(sorted(missing))} is installed; install them with `make setup`")
+        raise KitError(f"none of {', '.join(sorted(missing))} is installed; {_remedy(sorted(missing))}")
     return kept, list(missing.values())
+
+
+def _remedy(backends: Sequence[str]) -> str:
+    extras = [name for name in backends if name in WITH_EXTRA]
+    return f"install {'it' if len(backends) == 1 else 'them'}" + (f" with {install_command(*extras)}" if extras else "")
 
 
 def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tuple[dict[str, str], Reason | None]:

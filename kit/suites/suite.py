@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import FigureName
+from kit.shipped import shipped
 from kit.suites.toml_mistake import choices, mistake
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS
@@ -29,8 +29,6 @@ UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant"
 EXAMPLE = "docs/reference/suite-file.md has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
-# In the repository, and beside an installed package.
-PUBLISHED = (Path(__file__).parents[2] / "profiles" / "published", Path(sys.prefix, "share", "steadykit", "published"))
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Updates = Annotated[int, msgspec.Meta(ge=2)]  # the first is not timed
@@ -213,7 +211,8 @@ def builtin_suites() -> list[str]:
 
 def published_file(suite: str) -> Path | None:
     """Return the published profile of a built-in suite; None where there is none."""
-    return next((file for folder in PUBLISHED if (file := folder / f"{suite}.json").is_file()), None)
+    file = shipped() / "profiles" / "published" / f"{suite}.json"
+    return file if file.is_file() else None
 
 
 def suite_file(name: str) -> Path | None:
