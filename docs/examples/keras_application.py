@@ -6,14 +6,18 @@ kit run --program keras_application.py --batch 8 --variant tensorflow:env=KERAS_
 Keras compiles for TensorFlow and JAX; with PyTorch it runs eagerly unless compile() gets jit_compile=True.
 """
 
-import keras
+import os
+
 import numpy as np
 
 IMAGE, CLASSES = 64, 10  # ImageNet: 224 pixels and 1000 classes
 
 
 def program(batch, device, task):
-    # Keras uses the device that its backend prefers: the GPU if `device` is "gpu", as Steadykit hides it otherwise.
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Keras takes a GPU if it sees one
+    import keras
+
     model = keras.applications.MobileNet((IMAGE, IMAGE, 3), alpha=0.25, weights=None, classes=CLASSES)
     model.compile(optimizer="adam", loss="sparse_categorical_crossentropy")
     images = np.random.default_rng(0).random((batch, IMAGE, IMAGE, 3), np.float32)
