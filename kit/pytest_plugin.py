@@ -49,11 +49,14 @@ class Steadykit:
         from kit.compare.fail_if_slower import limited_rows
         from kit.report.verdict_words import ab_answers, answer
 
+        refused = ""
         try:
             profiles = kit.measure(programs, **{"out": self._folder} | options)
             compared = profiles.compare()
         except kit.KitError as error:
-            pytest.fail(str(error), pytrace=False)
+            refused = str(error)
+        if refused:  # not within `except`, whose exception pytest would show, too
+            pytest.fail(refused, pytrace=False)
         comparison, read_more = compared.comparison, f"kit compare {profiles.paths[0]} --why"
         failed = [f"{row.name}: {answer(row)}" for row in comparison.rows if not row.has_number]
         if failed:

@@ -25,7 +25,9 @@ class Done:
     summary: str = ""
 
 
-def run_action(folder: Path, given: dict[str, str], github: dict[str, str], temporary: Path, **environment: str) -> Done:
+def run_action(
+    folder: Path, given: dict[str, str], github: dict[str, str], temporary: Path, **environment: str
+) -> Done:
     """Run the action of a folder with inputs; `github` has the values of its context by their dotted names."""
     action, done = yaml.safe_load((folder / "action.yml").read_text(encoding="utf-8")), Done()
     known = dict(github)
@@ -41,7 +43,9 @@ def run_action(folder: Path, given: dict[str, str], github: dict[str, str], temp
         always = "always()" in python
         return (always or not any(done.codes)) and bool(eval(python.replace("always()", "True").replace("&&", "and")))
 
-    known |= {f"inputs.{name}": filled(given.get(name, table.get("default", ""))) for name, table in action["inputs"].items()}
+    known |= {
+        f"inputs.{name}": filled(given.get(name, table.get("default", ""))) for name, table in action["inputs"].items()
+    }
     files = {name: temporary / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     for step in action["runs"]["steps"]:
         if not applies(step.get("if", "True")):

@@ -94,7 +94,11 @@ def uploaded(done) -> Path:
 )
 def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
     # Its token may write where the branch is the repository's own.
-    own = ENDPOINT | {"github.event.pull_request.head.repo.full_name": "me/project"} | {"github.event.pull_request.number": "7"}
+    own = (
+        ENDPOINT
+        | {"github.event.pull_request.head.repo.full_name": "me/project"}
+        | {"github.event.pull_request.number": "7"}
+    )
     done, comment = job(WORK.format(count=base), WORK.format(count=head), github=own, allowed="1", comment="true")
     folder = uploaded(done)
     (row,) = (row for row in run_comparison(folder / "run.json").rows if not row.is_baseline)
@@ -111,7 +115,9 @@ def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
 
 
 def test_a_head_that_fails_does_not_pass(job):
-    done, comment = job(WORK.format(count=LESS), "def work(x):\n    raise ValueError('planted')\n", rounds="1", comment="true")
+    done, comment = job(
+        WORK.format(count=LESS), "def work(x):\n    raise ValueError('planted')\n", rounds="1", comment="true"
+    )
     assert done.outputs["verdict"] == "failed" and done.codes == [4], done.log
     assert "planted" in done.log
     assert (uploaded(done) / "run.json").exists()
@@ -119,7 +125,8 @@ def test_a_head_that_fails_does_not_pass(job):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "named"), [({"base": "no-such-branch"}, "no-such-branch"), ({"base": ""}, "base"), ({"program": "gone.py"}, "gone.py")]
+    ("inputs", "named"),
+    [({"base": "no-such-branch"}, "no-such-branch"), ({"base": ""}, "base"), ({"program": "gone.py"}, "gone.py")],
 )
 def test_what_cannot_be_measured_is_one_line(job, inputs, named):
     done, _ = job(WORK.format(count=LESS), WORK.format(count=MORE), **inputs)
@@ -139,7 +146,10 @@ def test_their_schemas_hold():
     checker = shutil.which("check-jsonschema", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if checker is None:
         pytest.skip("check-jsonschema is not installed")
-    for schema, file in (("actions", ACTION / "action.yml"), ("workflows", REPOSITORY / "docs/examples/github-actions.yml")):
+    for schema, file in (
+        ("actions", ACTION / "action.yml"),
+        ("workflows", REPOSITORY / "docs/examples/github-actions.yml"),
+    ):
         done = subprocess.run(
             [checker, "--output-format", "json", "--builtin-schema", f"vendor.github-{schema}", str(file)],
             capture_output=True, text=True, check=False,

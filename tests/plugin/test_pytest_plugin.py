@@ -1,0 +1,100 @@
+"""The fixture `steadykit` in sessions of pytest of its own, whose tests measure real programs."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from kit_process import REPOSITORY
+
+import kit
+
+# The steps of `twice` do twice the work; 50 % is far from both, also beside other programs.
+TESTS = """
+import numpy as np
+import pytest
+
+def repeated(count, batch):
+    x = np.linspace(0, 1, 40 * batch)
+    return lambda: [np.sin(x) for _ in range(count)][-1]
+
+def once(batch, device):
+    return repeated(100, batch)
+
+def twice(batch, device):
+    return repeated(200, batch)
+
+def broken(batch, device):
+    raise ValueError("planted")
+
+SHORT = dict(rounds=4, quick=True, energy_s=0, batch=16, at_most_slower_pct=50)
+
+def test_slower(steadykit):
+    steadykit.compare({"old": once, "new": twice}, **SHORT)
+
+def test_faster(steadykit):
+    compared = steadykit.compare({"old": twice, "new": once}, **SHORT)
+    (new,) = (row for row in compared.comparison.rows if row.name == "new")
+    assert new.versus.verdict == "faster"
+
+def test_broken(steadykit):
+    steadykit.compare({"old": once, "new": broken}, **SHORT | {"rounds": 1})
+
+def test_gone(steadykit):
+    steadykit.compare({"old": "gone.py", "new": once})
+
+def test_without():
+    import sys
+    assert not {"numpy", "click", "msgspec", "kit.api"} & {*BEFORE}
+"""
+# What pytest had imported before this file asked for anything.
+FIRST = "import sys\nBEFORE = [*sys.modules]\n"
+
+needs_measure = pytest.mark.skipif(not hasattr(kit, "measure"), reason="this kit has no kit.measure")
+
+
+def outcomes(folder, *names):
+    """Run these tests; return what became of each, and what was said of it."""
+    (folder / "test_speed.py").write_text(FIRST + TESTS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "kit.pytest_plugin", "--junitxml=junit.xml", "-k", " or ".join(names)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "INTERNALERROR" not in done.stdout + done.stderr, done.stdout
+    cases = ElementTree.parse(folder / "junit.xml").iter("testcase")
+    known = {case.get("name").removeprefix("test_"): next(iter(case), None) for case in cases}
+    return {
+        name: ("passed", "") if said is None or said.tag.startswith("system") else (said.tag, said.get("message"))
+        for name, said in known.items()
+    }
+
+
+@pytest.mark.slow
+@needs_measure
+def test_a_slower_program_fails_the_test_with_its_verdict(tmp_path):
+    became = outcomes(tmp_path, "slower", "faster", "broken")
+    assert became["broken"][0] == "failure" and "planted" in became["broken"][1]
+    for outcome, said in became.values():
+        if outcome == "skipped" and "contended" in said:
+            pytest.skip(f"other programs use this machine: {said}")
+    assert became["faster"] == ("passed", "")
+    outcome, said = became["slower"]
+    assert outcome == "failure" and "new is " in said and " slower than old" in said and "50 %" in said
+
+
+@needs_measure
+def test_what_cannot_be_measured_fails_in_one_line(tmp_path):
+    outcome, said = outcomes(tmp_path, "gone")["gone"]
+    assert outcome == "failure" and "gone.py does not exist" in said and "\n" not in said
+
+
+def test_it_costs_nothing_where_no_test_uses_it(tmp_path):
+    assert outcomes(tmp_path, "without") == {"without": ("passed", "")}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"steadykit": "kit.pytest_plugin"}
