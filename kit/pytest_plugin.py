@@ -1,4 +1,4 @@
-"""A pytest plugin: the fixture `steadykit` fails a test with the verdict's sentence if a program is slower than another.
+"""A pytest plugin: its fixture `steadykit` fails a test with the verdict's sentence if a program got slower.
 
 def test_the_new_kernel_is_no_slower(steadykit):
     steadykit.compare({"old": "kernels.py:old", "new": "kernels.py:new"}, rounds=8, at_most_slower_pct=5)

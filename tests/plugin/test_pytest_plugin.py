@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tomllib
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 import pytest
 from kit_process import REPOSITORY
