@@ -1,6 +1,7 @@
 """A PyTorch model as it is, compiled, and compiled with max-autotune, which also measures kernels before it chooses.
 
-kit run --program torch_compile.py:eager --program torch_compile.py:compiled --program torch_compile.py:max_autotune
+kit run --program torch_compile.py:eager --program torch_compile.py:compiled \
+    --program torch_compile.py:max_autotune --batch 64
 
 The column `compile` has what compilation costs. On a CPU it needs a C++ compiler.
 """
