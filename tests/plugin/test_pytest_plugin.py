@@ -56,7 +56,7 @@ needs_measure = pytest.mark.skipif(not hasattr(kit, "measure"), reason="this kit
 
 
 def outcomes(folder, *names):
-    """Run these tests; return what became of each, and what was said of it."""
+    """Run these tests; return what became of each, with its message."""
     (folder / "test_speed.py").write_text(FIRST + TESTS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "kit.pytest_plugin", "--junitxml=junit.xml", "-k", " or ".join(names)],
@@ -68,11 +68,13 @@ def outcomes(folder, *names):
     )
     assert "INTERNALERROR" not in done.stdout + done.stderr, done.stdout
     cases = ElementTree.parse(folder / "junit.xml").iter("testcase")
-    known = {case.get("name").removeprefix("test_"): next(iter(case), None) for case in cases}
-    return {
-        name: ("passed", "") if said is None or said.tag.startswith("system") else (said.tag, said.get("message"))
-        for name, said in known.items()
-    }
+    became = {}
+    for case in cases:
+        ends = [part for part in case if not part.tag.startswith("system")]
+        became[case.get("name").removeprefix("test_")] = (
+            (ends[0].tag, ends[0].get("message")) if ends else ("passed", "")
+        )
+    return became
 
 
 @pytest.mark.slow
@@ -80,18 +82,18 @@ def outcomes(folder, *names):
 def test_a_slower_program_fails_the_test_with_its_verdict(tmp_path):
     became = outcomes(tmp_path, "slower", "faster", "broken")
     assert became["broken"][0] == "failure" and "planted" in became["broken"][1]
-    for outcome, said in became.values():
-        if outcome == "skipped" and "contended" in said:
-            pytest.skip(f"other programs use this machine: {said}")
+    for outcome, message in became.values():
+        if outcome == "skipped" and "contended" in message:
+            pytest.skip(f"other programs use this machine: {message}")
     assert became["faster"] == ("passed", "")
-    outcome, said = became["slower"]
-    assert outcome == "failure" and "new is " in said and " slower than old" in said and "50 %" in said
+    outcome, message = became["slower"]
+    assert outcome == "failure" and "new is " in message and " slower than old" in message and "50 %" in message
 
 
 @needs_measure
 def test_what_cannot_be_measured_fails_in_one_line(tmp_path):
-    outcome, said = outcomes(tmp_path, "gone")["gone"]
-    assert outcome == "failure" and "gone.py does not exist" in said and "\n" not in said
+    outcome, message = outcomes(tmp_path, "gone")["gone"]
+    assert outcome == "failure" and "gone.py does not exist" in message and "\n" not in message
 
 
 def test_it_costs_nothing_where_no_test_uses_it(tmp_path):
