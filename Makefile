@@ -49,12 +49,14 @@ test-long: setup-dev ## Run the long tests, and those that need a Docker engine 
 golden: setup-dev ## Write what the commands print now to tests/golden/outputs; `git diff` shows what has changed
 	$(BIN)/python tests/golden/regenerate.py
 
-lint: setup-dev ## Check code (Ruff, mypy, imports), spelling and prose
+lint: setup-dev ## Check code (Ruff, mypy, imports), workflows, spelling and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/empty_names.py kit tests native images docs profiles
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(wildcard .github/actions/*/action.yml)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml) docs/examples/github-actions.yml
 	$(BIN)/codespell $(PROSE)
 	$(BIN)/python tests/prose.py $(PROSE)
 

@@ -14,7 +14,7 @@ from kit.suites.request import requested_suite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "how-to" / "ci.md").read_text(encoding="utf-8")
-PYTHON, TOML, ACTIONS, GITLAB = re.findall(r"```(?:python|toml|yaml)\n(.*?)```", PAGE, re.DOTALL)
+PYTHON, ACTION, _, TOML, ACTIONS, GITLAB, _ = re.findall(r"```(?:python|toml|yaml)\n(.*?)```", PAGE, re.DOTALL)
 
 
 def commands():
@@ -34,7 +34,14 @@ def test_its_commands_are_those_of_the_kit(tmp_path, monkeypatch):
 
 
 def test_the_file_for_github_is_the_one_on_the_page():
-    assert (DOCS / "examples" / "github-actions.yml").read_text(encoding="utf-8") == ACTIONS
+    assert (DOCS / "examples" / "github-actions.yml").read_text(encoding="utf-8") == ACTION
+
+
+def test_its_action_takes_what_the_page_gives_and_lists():
+    inputs = yaml.safe_load((DOCS.parent / ".github/actions/compare/action.yml").read_text())["inputs"]
+    (step,) = (step for step in yaml.safe_load(ACTION)["jobs"]["speed"]["steps"] if "compare@" in step.get("uses", ""))
+    assert {name for name, table in inputs.items() if table.get("required")} <= step["with"].keys() <= inputs.keys()
+    assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE) == [*inputs]
 
 
 def test_its_suite_compares_base_and_head(tmp_path, monkeypatch):

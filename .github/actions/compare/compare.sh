@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Measures PROGRAM with the code of BASE and with that of the commit that is checked out, and judges the difference.
+# Reads PROGRAM, BASE, SOURCE, ALLOWED, ROUNDS and BATCH; writes the summary, and `folder` and `verdict` as outputs.
+set -euo pipefail
+
+refuse() {
+  echo "::error::$1"
+  exit 2
+}
+
+[[ -n $BASE ]] || refuse "There is no base: give the input base, or run on pull_request"
+command -v kit >/dev/null || refuse "There is no kit: install steadykit and what the program imports before this action"
+file=${PROGRAM%:*}
+[[ -f $file ]] || refuse "The program $file does not exist: give its path in the repository"
+# A shallow checkout has one commit, and branches of the remote alone.
+commit() { git rev-parse --quiet --verify --end-of-options "$1^{commit}"; }
+base=$(commit "$BASE" || commit "origin/$BASE") || {
+  git fetch --quiet --no-tags --depth=1 -- origin "$BASE" || refuse "There is no commit $BASE: give a branch, tag or commit"
+  base=$(commit FETCH_HEAD)
+}
+
+work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/steadykit.XXXXXX")
+remove_checkouts() {
+  for side in base head; do git worktree remove --force "$work/$side" 2>/dev/null || true; done
+}
+trap remove_checkouts EXIT
+git worktree add --quiet --detach "$work/base" "$base"
+git worktree add --quiet --detach "$work/head" HEAD
+# Outside both: Python looks in the program's own folder first, and both sides would import the same code.
+mkdir "$work/program" "$work/out"
+cp "$file" "$work/program/"
+program=$work/program/$(basename "$file")${PROGRAM#"$file"}
+
+ran=0
+kit run --program "$program" --batch "$BATCH" --rounds "$ROUNDS" --out "$work/out/run.json" \
+  --variant "base:env=PYTHONPATH=$work/base/$SOURCE${PYTHONPATH:+:$PYTHONPATH}" \
+  --variant "head:env=PYTHONPATH=$work/head/$SOURCE${PYTHONPATH:+:$PYTHONPATH}" || ran=$?
+[[ -f $work/out/run.json ]] || refuse "The run failed with exit code $ran: its last lines above say why"
+
+judged=0
+kit compare "$work/out/run.json" --fail-if-slower "$ALLOWED" --format markdown >"$work/table.md" 2>"$work/verdict" || judged=$?
+# A cell that failed is not resolved either, but it is no question of noise.
+[[ $ran == 0 ]] || judged=4
+case $judged in
+  0) verdict=passed ;;
+  1) verdict=slower ;;
+  5) verdict=unresolved ;;
+  *) verdict=failed ;;
+esac
+{
+  echo "**$verdict**: base ${base:0:12}, head $(git rev-parse --short=12 HEAD), at most $ALLOWED % slower allowed"
+  echo
+  sed 's/^kit: /- /' "$work/verdict"
+  echo
+  cat "$work/table.md"
+} >"$work/out/summary.md"
+cat "$work/out/summary.md" >>"$GITHUB_STEP_SUMMARY"
+cat "$work/verdict"
+kit report "$work/out/run.json" --out "$work/out/page.html" || echo "::warning::The page could not be written"
+echo "verdict=$verdict" >>"$GITHUB_OUTPUT"
+echo "folder=$work/out" >>"$GITHUB_OUTPUT"
+
+case $verdict in
+  slower) echo "::error::The head is slower than the base by more than $ALLOWED %" ;;
+  unresolved)
+    echo "::warning::The runner is too noisy to tell whether the head is slower by more than $ALLOWED %"
+    judged=0
+    ;;
+  failed) echo "::error::A side failed, or there is nothing to compare" ;;
+esac
+exit "$judged"

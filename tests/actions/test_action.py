@@ -1,0 +1,153 @@
+"""The action for GitHub: its steps run here, on a repository whose head does 5 % more work than its base."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from actions.composite import run_action
+from kit_process import REPOSITORY
+
+from kit.cli.app import VERBS
+from kit.cli.compare import run_comparison
+
+ACTION = REPOSITORY / ".github/actions/compare"
+FORK = {"github.event.pull_request.head.repo.full_name": "me/fork", "github.repository": "me/project"}
+LESS, MORE, PLANTED = 200, 210, 1.05
+WORK = """
+import numpy as np
+
+def work(x):
+    for _ in range({count}):
+        y = np.sin(x)
+    return y
+"""
+PROGRAM = """
+import numpy as np
+from package.work import work
+
+def program(batch, device):
+    x = np.linspace(0, 1, 40 * batch)
+    return lambda: work(x)
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Run the action in a job whose repository has a base and a head, each with its own `package.work`."""
+    repository, commands = tmp_path / "repository", tmp_path / "bin"
+    (repository / "src/package").mkdir(parents=True)
+    (repository / "bench").mkdir()
+    (repository / "src/package/__init__.py").touch()
+    (repository / "bench/model.py").write_text(PROGRAM)
+    commands.mkdir()
+    for name, line in {
+        "kit": f'exec {sys.executable} -m kit "$@"',
+        "gh": f'printf "%s\\n" "$@" >> {tmp_path}/comments',
+    }.items():
+        (commands / name).write_text(f"#!/bin/sh\n{line}\n")
+        (commands / name).chmod(0o755)
+
+    def git(*words):
+        name = ("-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false")
+        return subprocess.run(["git", *name, *words], cwd=repository, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+
+    def commit(work):
+        (repository / "src/package/work.py").write_text(work)
+        git("add", "--all")
+        git("commit", "--quiet", "--message", "work")
+        return git("rev-parse", "HEAD").strip()
+
+    def run(base_work, head_work, *, github=FORK, **inputs):
+        base = commit(base_work)
+        commit(head_work)
+        given = {"program": "bench/model.py", "python-path": "src", "base": base} | inputs
+        path = f"{commands}:{os.environ['PATH']}"
+        done = run_action(ACTION, given, github, tmp_path, PATH=path, PYTHONPATH=str(REPOSITORY))
+        assert git("worktree", "list").count("\n") == 1  # no checkout is left
+        comments = tmp_path / "comments"
+        return done, comments.read_text() if comments.exists() else ""
+
+    return run
+
+
+def uploaded(done) -> Path:
+    (upload,) = done.uploads
+    assert upload["uses"].startswith("actions/upload-artifact@")
+    return Path(upload["path"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("base", "head", "ratio", "verdict"),
+    [(LESS, MORE, PLANTED, "slower"), (MORE, LESS, 1 / PLANTED, "passed")],
+    ids=["planted", "removed"],
+)
+def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
+    # The branch is the repository's own, so that the token may write.
+    github = {**FORK, "github.event.pull_request.head.repo.full_name": "me/project"}
+    github["github.event.pull_request.number"] = "7"
+    done, comment = job(WORK.format(count=base), WORK.format(count=head), github=github, allowed="1", comment="true")
+    folder = uploaded(done)
+    (row,) = (row for row in run_comparison(folder / "run.json").rows if not row.is_baseline)
+    assert row.versus.low / 1.02 <= ratio <= row.versus.high * 1.02, done.log
+    if done.outputs["verdict"] == "unresolved" and row.value("is_disturbed"):
+        pytest.skip(f"other programs disturbed every cycle: {done.summary}")
+    assert (done.outputs["verdict"], done.codes[0]) == (verdict, 1 if verdict == "slower" else 0), done.log
+    kept = {"run.json", "summary.md", *(["page.html"] if "report" in VERBS else [])}
+    assert kept <= {file.name for file in folder.iterdir()}
+    assert done.summary == (folder / "summary.md").read_text()
+    assert "| head |" in re.sub(" +", " ", done.summary) and "| base |" in re.sub(" +", " ", done.summary)
+    assert comment.splitlines()[:3] == ["pr", "comment", "7"] and f"{folder}/summary.md" in comment
+
+
+def test_a_head_that_fails_does_not_pass(job):
+    done, comment = job(
+        WORK.format(count=LESS), "def work(x):\n    raise ValueError('planted')\n", rounds="1", comment="true"
+    )
+    assert done.outputs["verdict"] == "failed" and done.codes == [4], done.log
+    assert "planted" in done.log
+    assert (uploaded(done) / "run.json").exists()
+    assert comment == ""  # it is a fork's branch
+
+
+@pytest.mark.parametrize(
+    ("inputs", "named"),
+    [({"base": "no-such-branch"}, "no-such-branch"), ({"base": ""}, "base"), ({"program": "gone.py"}, "gone.py")],
+)
+def test_what_cannot_be_measured_is_one_line(job, inputs, named):
+    done, _ = job(WORK.format(count=LESS), WORK.format(count=MORE), **inputs)
+    (line,) = (line for line in done.log.splitlines() if line.startswith("::error::"))
+    assert done.codes == [2] and named in line
+    assert done.uploads == [] and done.summary == ""
+
+
+def test_no_value_is_pasted_into_a_script():
+    workflows = [*(REPOSITORY / ".github/workflows").glob("*.yml"), REPOSITORY / "docs/examples/github-actions.yml"]
+    action = yaml.safe_load((ACTION / "action.yml").read_text())["runs"]["steps"]
+    example = [step for job in yaml.safe_load(workflows[-1].read_text())["jobs"].values() for step in job["steps"]]
+    assert [step["run"] for step in [*action, *example] if "${{" in step.get("run", "")] == []
+
+
+def test_their_schemas_hold():
+    checker = shutil.which("check-jsonschema", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if checker is None:
+        pytest.skip("check-jsonschema is not installed")
+    for schema, file in (
+        ("actions", ACTION / "action.yml"),
+        ("workflows", REPOSITORY / "docs/examples/github-actions.yml"),
+    ):
+        done = subprocess.run(
+            [checker, "--output-format", "json", "--builtin-schema", f"vendor.github-{schema}", str(file)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert json.loads(done.stdout)["status"] == "ok", done.stdout
