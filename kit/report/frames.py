@@ -19,6 +19,7 @@ from typing import Any, Literal
 from kit.compare.comparison import Row
 from kit.compare.sample import read_run
 from kit.errors import KitError
+from kit.extras import install_command
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import Blocks
 from kit.profile.schema import Profile
@@ -59,9 +60,7 @@ class Columns(dict[str, list[Any]]):
                 from importlib import import_module
 
                 return import_module(module).DataFrame(dict(self))
-        raise KitError(
-            "neither pandas nor polars is installed; pip install 'steadykit[notebook]', or take to_columns()"
-        )
+        raise KitError(f"pandas and polars are not installed; {install_command('notebook')}, or take to_columns()")
 
 
 def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Columns:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from importlib.util import find_spec
 
-from kit.errors import KitError
+from kit.extras import need
 from kit.report.exports import Exported
 from kit.report.frames import columns_of
 
@@ -16,8 +15,7 @@ def write(exported: Exported) -> dict[str, bytes]:
     Raises:
         KitError: pyarrow is not installed.
     """
-    if find_spec("pyarrow") is None:
-        raise KitError("Parquet needs pyarrow; pip install pyarrow, or take kit show --format csv")
+    need("pyarrow", "notebook")
     import pyarrow
     import pyarrow.parquet
 
