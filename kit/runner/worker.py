@@ -163,12 +163,14 @@ class Worker:
             joined = self._phase_of("import", self.spec.join, is_phase=False)
             self._counters = joined.counters
             part.add(joined.part)
-            if part.environment is not None and self.spec.compile_cache:
-                # Where a cache lies decides nothing: what is recorded is as without one.
-                own = {name: value for name, value in os.environ.items() if name in part.environment}
+            if part.environment is not None:
+                # Where a cache of compilations lies decides nothing: what is recorded is as without one.
+                cache = self.spec.compile_cache
                 part.environment = {
-                    name: value for name, value in part.environment.items() if name not in self.spec.compile_cache
-                } | {name: value for name, value in own.items() if name in self.spec.compile_cache}
+                    name: os.environ[name] if name in cache else value
+                    for name, value in part.environment.items()
+                    if name not in cache or name in os.environ
+                }
             for launch in self.launches.values():
                 launch.add(part)
 
