@@ -110,6 +110,7 @@ def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
     assert comment.splitlines()[:3] == ["pr", "comment", "7"] and f"{folder}/summary.md" in comment
 
 
+@pytest.mark.slow
 def test_a_head_that_fails_does_not_pass(job):
     done, comment = job(
         WORK.format(count=LESS), "def work(x):\n    raise ValueError('planted')\n", rounds="1", comment="true"
