@@ -51,5 +51,11 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
         suites.setdefault(profile.suite.name, []).append((label, profile))
     tables = [table for members in suites.values() if (table := table_with_published(members)) is not None]
     titles = framework_titles(result.cell.backend for _, profile in labelled for result in profile.cells)
-    write_atomically(out, page(labelled, together, list(map(suite_report, tables)), titles).encode())
+    html = page(labelled, together, list(map(suite_report, tables)), titles)
+    try:
+        write_atomically(out, html.encode())
+    except OSError as error:
+        raise KitError(
+            f"--out {out} cannot be written: {error.strerror}; make room, or choose another folder"
+        ) from None
     click.echo(one_line(str(out)))

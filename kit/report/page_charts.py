@@ -177,8 +177,8 @@ def bars(title: str, members: Sequence[Member]) -> str:
     body, listed, y = list[str](), list[str](), TOP
     for name, words, unit in BARS:
         values = [(member, value) for member in members if (value := member.row.value(name))]
-        body += [_text(RIGHT, y + 11, words, "head")] if values else []
-        y += 18 if values else 0
+        body += [_text(RIGHT, y + 15, words, "head")] if values else []
+        y += 22 if values else 0
         for member, value in values:
             shown = f"{WORDS[METRICS[name].unit](value)} {unit}".strip()
             wide = (WIDTH - 3 * RIGHT - CHAR_WIDE * len(shown)) * value / max(value for _, value in values)

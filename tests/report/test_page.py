@@ -197,6 +197,7 @@ def test_bad_input_is_one_line_and_leaves_no_file(tmp_path, monkeypatch):
         ([published], "published, not measured"),
         (["good.json", "no.json"], "no.json"),
         (["good.json", "--out", "none/p.html"], "the folder does not exist"),
+        (["good.json", "--out", "/proc/p.html"], "cannot be written"),
         (["good.json", "--out", "p.pdf"], r"\.html"),
         (["good.json", "--out", "empty"], "empty"),
     ):
