@@ -89,8 +89,8 @@ def test_perfetto_reads_slices_and_counters(run_json):
 
     trace = exported(run_json, "trace", "trace.json")
     blocks = "SELECT count(*) FROM slice WHERE name = 'block'"
-    tracks = "counter_track t ON track_id = t.id WHERE name = 'nvml.0.power'"
+    tracks = "counter_track t ON track_id = t.id WHERE name GLOB 'nvml.0.power*'"
     power = f"SELECT DISTINCT name, value FROM counter JOIN {tracks}"
     wrong = "SELECT sum(value) FROM stats WHERE severity IN ('error', 'data_loss')"
     (block_count,), (errors,) = rows(f"{blocks} UNION ALL {wrong}")
-    assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power) == [["nvml.0.power", 41.5]]
+    assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power) == [["nvml.0.power W", 41.5]]

@@ -31,7 +31,12 @@ def write(exported: Exported) -> dict[str, bytes]:
     Raises:
         KitError: nothing ran.
     """
-    launches = [(result, launch) for result in exported.profile.cells for launch in result.launches if launch.phases]
+    launches = [
+        (result, launch)
+        for result in exported.profile.cells
+        for launch in result.launches
+        if launch.phases or launch.blocks.begin_ns
+    ]
     if not launches:
         raise KitError(f"{exported.path}: no launch recorded when it ran; measure it again with `kit run`")
     numbers = sorted({launch.round for _, launch in launches})
