@@ -52,7 +52,7 @@ def contrast(metric: Metric, a: Sequence[Sample], b: Sequence[Sample]) -> Estima
         is_log=is_log,
     )
     # Blocks of one run meet others together; two runs do not, and without a clean cycle nothing says by how much.
-    if metric.is_time and any(sample.others_pct is not None for sample in (*a, *b)):
+    if (metric.is_time or metric.is_slowed) and any(sample.others_pct is not None for sample in (*a, *b)):
         return replace(apart, contention_pct=max(sample.taken_pct or 0.0 for sample in (*a, *b)))
     return apart
 
@@ -90,7 +90,8 @@ class Family:
             # A mean over two modes is of neither.
             low, high = sorted(math.exp(statistics.median(chain.from_iterable(rounds))) for rounds in modes)
             known = replace(known, verdict="unresolved", modes=(low, high))
-        pairs_of_runs = self._common_runs(key, other) if self.metric.is_time else []
+        meets_others = self.metric.is_time or self.metric.is_slowed
+        pairs_of_runs = self._common_runs(key, other) if meets_others else []
         taken_pct = [taken for pair in pairs_of_runs if (taken := contended(*pair)) is not None]
         return replace(known, verdict="unresolved", contention_pct=max(taken_pct)) if taken_pct else known
 

@@ -33,6 +33,7 @@ class Metric:
             ratio.
         kind: what else has to be alike in two launches, as the kind of sensor.
         is_time: others' work slows it, and the spread of sessions is known (`kit.stats.runs.SESSIONS_SD`).
+        is_slowed: others' work slows it, too, and that spread is not known.
         per_sample: steps of another batch do another amount of work, so that samples are compared.
         needs_blocks: launches without a block do not have it.
         shown: in every table, in wide ones, or only in other formats.
@@ -54,6 +55,7 @@ class Metric:
     matters: Callable[[Sequence[Sample], Sequence[float]], float] = lambda _samples, _values: MATTERS
     kind: Callable[[Sample, Launch], object] = lambda _sample, _launch: None
     is_time: bool = False
+    is_slowed: bool = False
     per_sample: bool = False
     needs_blocks: bool = True
     shown: Literal["table", "wide", ""] = "wide"

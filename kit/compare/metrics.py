@@ -483,7 +483,7 @@ def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
 
 
 TIME: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "is_time": True}
-WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean}
+WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean, "is_slowed": True}
 _METRICS = [
     Metric("launches", "launches", "count", read=lambda sample: len(sample.good), runs=sum),
     Metric("failed", read=lambda sample: sum(launch.failure is not None for launch in sample.figures), runs=sum),
@@ -517,7 +517,7 @@ _METRICS = [
     Metric("sustained_differs", runs=any,
            read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
-           read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table"),
+           read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table", is_slowed=True),
     Metric("cpus", "CPUs used", "hundredths", read=lambda sample: cpus_used(sample.good), runs=geometric_mean),
     Metric("injected_ratio", "injected", "gain_2", _injected_ratio, geometric_mean, runs=geometric_mean, shown="table"),
     Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,

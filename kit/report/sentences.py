@@ -289,7 +289,7 @@ ALWAYS: Templates = {
     "energy_refused": "energy: no valid reading",
     "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
     "--dtype default measures the default",
-    "data_synthetic": "synthetic data in the shapes of the real set: times are valid, accuracy is not measured",
+    "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
     "images_same": "two of the images are identical: any difference between them is chance",
     "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume "
     "and the --out that began it",

@@ -8,6 +8,7 @@ import numpy as np
 import profile_builder as b
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
@@ -366,3 +367,19 @@ def test_what_another_cpu_was_busy_with_takes_nothing_from_one_thread():
     assert not any(
         row.value("contention_pct") or "contended" in [mark.code for mark in row.marks] for row in rows.values()
     )
+
+
+@pytest.mark.parametrize("metric", ["compile_ns", "start_ns", "cpu_per_sample_ns"])
+def test_beside_others_no_time_of_unlike_cells_has_a_verdict(metric):
+    """Compilations and CPU time take longer beside others, too, and unlike cells unlike much longer."""
+
+    def beside(times, cpus):
+        def change(launch):
+            b.beside_others(0.5, cpus=cpus)(launch)
+            launch.phases = [structs.replace(phase, duration_ns=times * phase.duration_ns) for phase in launch.phases]
+
+        return change
+
+    busy = planted(b.member("torch", 2.0, change=beside(1, 1.9)), b.member("jax", 2.0, change=beside(3, 1.0)))
+    (row,) = (row for row in compared(busy, by=metric).values() if not row.is_baseline)
+    assert (row.versus.verdict, row.versus.contention_pct is None) == ("unresolved", False)
