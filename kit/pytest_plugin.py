@@ -65,6 +65,8 @@ class Steadykit:
         if not limited:
             pytest.fail("nothing was compared; give two programs", pytrace=False)
         words = ab_answers(comparison, at_most_slower_pct, None)
+        if len(words) != len(limited):
+            words = [f"{row.name}: {answer(row)}" for _, row, _ in limited]
         judged = [(shown, line) for (_, _, shown), line in zip(limited, words, strict=True)]
         allowed = f"at most {at_most_slower_pct:g} % slower is allowed"
         if slower := [line for shown, line in judged if shown == "slower"]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import click
 
 from kit.api.profiles import Profiles
 from kit.api.sent_programs import send
@@ -67,10 +70,12 @@ def measure(
         KitError: a program or an option that cannot be, in one line; nothing was measured.
         KeyboardInterrupt: the run was interrupted. What was finished is saved, and the line that resumes it printed.
     """
-    from kit.cli.run import begin, say_failures
+    from kit.cli.run import begin, parse_request, say_failures
     from kit.cli.run import measure as measure_run
     from kit.profile.store import read_profile
 
+    if threading.current_thread() is not threading.main_thread():
+        raise KitError("kit.measure() handles signals, which only the main thread can; call it there")
     for name, program in programs.items():
         if not VARIANT_NAME.fullmatch(name):
             raise KitError(f"{name!r} is not a name of a program; use letters, digits and . _ + -, such as compiled")
@@ -80,27 +85,33 @@ def measure(
     is_finished = True
     try:
         sent = send({name: program for name, program in programs.items() if callable(program)}, folder)
-        running = begin(
-            RunRequest(
-                programs=tuple(f"{name}={sent.get(name, program)}" for name, program in programs.items()),
-                rounds=rounds,
-                precision_pct=until_precision_pct,
-                budget_s=budget_s,
-                batches=(batch,) if isinstance(batch, int) else tuple(batch),
-                devices=(device,),
-                tasks=() if task is None else (task,),
-                threads=() if threads is None else (threads,),
-                variants=variants_given(f"{name}:{text}" if text else name for name, text in (variants or {}).items()),
-                energy_s=energy_s,
-                reuse_compiled=reuse_compiled,
-                quick=quick,
-                label=label,
-                out=os.fspath(out),
-                force=force,
-            )
+        request = RunRequest(
+            programs=tuple(f"{name}={sent.get(name, program)}" for name, program in programs.items()),
+            rounds=rounds,
+            precision_pct=until_precision_pct,
+            budget_s=budget_s,
+            batches=(batch,) if isinstance(batch, int) else tuple(batch),
+            devices=(device,),
+            tasks=() if task is None else (task,),
+            threads=() if threads is None else (threads,),
+            variants=variants_given(f"{name}:{text}" if text else name for name, text in (variants or {}).items()),
+            # Programs are compared with each other, in each batch.
+            compare=("workload",) if len(programs) > 1 and not variants else (),
+            energy_s=energy_s,
+            reuse_compiled=reuse_compiled,
+            quick=quick,
+            label=label,
+            out=os.fspath(out),
+            force=force,
         )
+        try:
+            # What the command line refuses is refused here, too.
+            request = parse_request(request.to_argv())
+        except click.ClickException as error:
+            raise KitError(error.format_message()) from None
+        running = begin(request)
         is_finished = False
-        profile = measure_run(running, RunRequest(budget_s=budget_s))
+        profile = measure_run(running, request)
         is_finished = profile is not None and not profile.interrupted
     finally:
         # A run that is resumed needs its programs again.

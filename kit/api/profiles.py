@@ -18,6 +18,7 @@ from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named
 from kit.errors import KitError
+from kit.extras import need
 from kit.profile.schema import Profile
 from kit.profile.store import read_profile
 from kit.report.comparison import comparison_report
@@ -46,7 +47,7 @@ class Profiles(Sequence[Profile]):
     """Profiles that were read, in order. An item is the profile as its schema has it (docs/reference/profile.md)."""
 
     def __init__(self, files: Sequence[tuple[Path, Profile]]) -> None:
-        self.paths = [path for path, _ in files]
+        self.paths = [path.absolute() for path, _ in files]
         self.labels = labels_of(self.paths)  # the files' names, as tables have them
         self._profiles = [profile for _, profile in files]
 
@@ -104,8 +105,17 @@ class Profiles(Sequence[Profile]):
             KitError: nothing has an axis or a name that was given, or none of it may be compared.
         """
         rows, columns, split = ((axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, columns, split))
+        for path, profile in zip(self.paths, self._profiles, strict=True):
+            if read_profile(path).digest != profile.digest:
+                raise KitError(f"{path} has changed since it was loaded; load it again")
         request = CompareRequest(
-            tuple(self.paths), rows=rows, columns=columns, split=split, baseline=baseline, terms=filter
+            tuple(self.paths),
+            format_name="csv",  # with every metric, of however many profiles
+            rows=rows,
+            columns=columns,
+            split=split,
+            baseline=baseline,
+            terms=filter,
         )
         return Compared(self, compared(request, metric_named(metric).name), baseline)
 
@@ -134,7 +144,7 @@ class Compared:
         return self.to_columns().to_dataframe()
 
     def plot(self, kind: str | None = None) -> Figure:
-        """Draw the profiles of the comparison, as `kit plot` does; return the matplotlib figure.
+        """Draw all cells of the profiles, as `kit plot` does; return the matplotlib figure.
 
         Args:
             kind: times, rounds, batch, platforms and so on; None: the one that fits the suite.
@@ -142,6 +152,7 @@ class Compared:
         Raises:
             KitError: there is no such kind, or nothing to draw in it.
         """
+        need("matplotlib", "plot")
         from kit.report.plot_figure import draw
         from kit.report.plot_kinds import KINDS, PlotRequest, usual_kind
 

@@ -62,7 +62,7 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
         try:
             pickled = BytesIO()
             _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
-            payload = pickle.dumps((sources, paths, pickled.getvalue()))
+            payload = pickle.dumps((sys.version_info[:2], sources, paths, pickled.getvalue()))
             taken = inspect.signature(function).parameters
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -103,7 +103,11 @@ def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no 
 def received(program_file: str) -> Callable[..., Any]:
     """Return the function that was sent with a program's file. Exceptions of unpickling it pass."""
     # Steadykit wrote the file, for this user alone.
-    sources, paths, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
+    version, sources, paths, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
+    if version != sys.version_info[:2]:
+        # What was pickled holds bytecode.
+        sender, here = (".".join(map(str, numbers)) for numbers in (version, sys.version_info[:2]))
+        raise KitError(f"a function of Python {sender} cannot run in Python {here}; give FILE.py:FUNCTION")
     for name, source in sources.items():
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     sys.path += [path for path in paths if path not in sys.path]

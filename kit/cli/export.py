@@ -42,7 +42,6 @@ def export(  # noqa: PLR0917 - click passes them by name
     if out is not None:
         _check_out(out, is_folder=is_folder, force=force)
     (label,), document = labels_of([profile]), read_profile(profile)
-    commit = commit or document.kit.revision
     files = files_of(
         format_name,
         Exported(label, profile, document, run_comparison(profile), commit, level, out if is_folder else None),

@@ -39,7 +39,7 @@ class Columns(dict[str, list[Any]]):
         """Return the columns of rows: every name that any row has, None where a row lacks it."""
         listed = list(rows)
         names = dict.fromkeys(name for row in listed for name in row)
-        return cls({name: [row.get(name) for row in listed] for name in names})
+        return cls({name: _alike([row.get(name) for row in listed]) for name in names})
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of pyarrow's table
         # Readers ask for this name and take the lists where it is missing.
@@ -61,6 +61,12 @@ class Columns(dict[str, list[Any]]):
 
                 return import_module(module).DataFrame(dict(self))
         raise KitError(f"pandas and polars are not installed; {install_command('notebook')}, or take to_columns()")
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Return numbers of one type: polars takes no column of whole numbers and others."""
+    has_floats = any(isinstance(value, float) for value in values)
+    return [float(value) if type(value) is int else value for value in values] if has_floats else values
 
 
 def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Columns:
@@ -91,7 +97,8 @@ def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
 def _launches(_: str, profile: Profile) -> Iterator[dict[str, Any]]:
     for result in profile.cells:
         for launch in result.launches:
-            yield _coordinates(result.cell) | launch_record(result, launch)
+            ids = " ".join(launch.device_ids) or None
+            yield launch_record(result, launch) | _coordinates(result.cell) | {"device_ids": ids}
 
 
 def _blocks(_: str, profile: Profile) -> Iterator[dict[str, Any]]:

@@ -161,10 +161,10 @@ class Run:
                 return number >= self.plan.suite.rounds and not self.lost
             begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
-            if self.plan.suite.reuse_compiled and number == 0:
-                # A first round that is measured again compiles again.
-                shutil.rmtree(compile_cache_folder(self.plan), ignore_errors=True)
-                compile_cache_folder(self.plan).mkdir(mode=0o700)
+            if self.plan.suite.reuse_compiled:
+                if number == 0:  # a first round that is measured again compiles again
+                    shutil.rmtree(compile_cache_folder(self.plan), ignore_errors=True)
+                compile_cache_folder(self.plan).mkdir(mode=0o700, exist_ok=True)
             context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):

@@ -65,7 +65,7 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
     cpus = ",".join(map(str, prepare.cpus))
     if (host := spec.host_of(rank)) == spec.host_of(0):
         folder = str(Path(tempfile.gettempdir()) / name)
-        variables = {**order, **threads, **shown, **spec.compile_cache, **variant.env}
+        variables = {**order, **threads, **shown, **variant.env, **spec.compile_cache}
         words = _supervised(python, variables, "--folder", folder, "--cpus", cpus)
         return Command(words, os.environ, folder)
     # Which devices a worker sees is left to it: on another host they have other names.

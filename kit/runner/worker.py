@@ -144,7 +144,7 @@ class Worker:
                     round=number,
                     process=plan.name,
                     started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                    reused_compilation=bool(spec.compile_cache) and number > 0,
+                    reused_compilation=spec.reuses_compilation,
                 )
         self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
         self.long_blocks: dict[LaunchKey, Blocks] = {}
@@ -165,11 +165,11 @@ class Worker:
             part.add(joined.part)
             if part.environment is not None:
                 # Where a cache of compilations lies decides nothing: what is recorded is as without one.
-                cache = self.spec.compile_cache
+                cache, given = self.spec.compile_cache, {**os.environ, **self.spec.variant.env}
                 part.environment = {
-                    name: os.environ[name] if name in cache else value
+                    name: given[name] if name in cache else value
                     for name, value in part.environment.items()
-                    if name not in cache or name in os.environ
+                    if name not in cache or name in given
                 }
             for launch in self.launches.values():
                 launch.add(part)

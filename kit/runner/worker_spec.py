@@ -37,6 +37,7 @@ class WorkerSpec(NamedTuple):
     proves: bool = False
     fit_number: int = 0  # which fit this is; each is drawn anew
     compile_cache: Mapping[str, str] = {}  # variables of its own cache of compilations; none: it compiles anew
+    reuses_compilation: bool = False  # that cache has what an earlier round compiled
 
     @property
     def ranks_per_host(self) -> int:
@@ -102,7 +103,8 @@ def worker_spec(
         sources=sources,
         proves=any(cell.key not in proved for cell in worker.cells),
         fit_number=number,
-        compile_cache=_compile_cache(plan, worker, first.backend),
+        compile_cache=_compile_cache(plan, worker, first.backend, variant),
+        reuses_compilation=plan.suite.reuse_compiled and number > 0 and _own_cache(plan, worker).is_dir(),
     )
 
 
@@ -111,15 +113,20 @@ def compile_cache_folder(plan: RunPlan) -> Path:
     return Path(tempfile.gettempdir()) / f"steadykit-{plan.id}-compiled"
 
 
-def _compile_cache(plan: RunPlan, worker: WorkerPlan, backend: str) -> dict[str, str]:
-    """Return the variables by which a worker's framework keeps compilations where no other worker finds them."""
-    if not plan.suite.reuse_compiled:
-        return {}
-    folder = compile_cache_folder(plan) / hashlib.sha256(worker.name.encode()).hexdigest()[:16]
+def _own_cache(plan: RunPlan, worker: WorkerPlan) -> Path:
+    return compile_cache_folder(plan) / hashlib.sha256(worker.name.encode()).hexdigest()[:16]
+
+
+def _compile_cache(plan: RunPlan, worker: WorkerPlan, backend: str, variant: Variant) -> dict[str, str]:
+    """Return the variables by which a worker's framework keeps compilations where no other worker finds them.
+
+    What a variant sets by itself stays; to a variable of flags the cache's is added.
+    """
     cache = {}
-    for name, text in CATALOG[backend].compile_cache.items():
-        setting = text.replace("FOLDER", str(folder))
-        # A variable of flags may have a user's own.
-        flags = os.environ.get(name, "") if name.endswith("_FLAGS") else ""
-        cache[name] = f"{flags} {setting}".strip()
+    for name, text in CATALOG[backend].compile_cache.items() if plan.suite.reuse_compiled else ():
+        setting = text.replace("FOLDER", str(_own_cache(plan, worker)))
+        if name.endswith("_FLAGS"):
+            cache[name] = f"{variant.env.get(name, os.environ.get(name, ''))} {setting}".strip()
+        elif name not in variant.env:
+            cache[name] = setting
     return cache

@@ -75,6 +75,7 @@ def test_what_cannot_be_is_one_line(written, tmp_path, monkeypatch):
     path = written[0]
     (tmp_path / "empty").mkdir()
     (tmp_path / "no.json").write_text("{}")
+    (tmp_path / "own.py").write_text("def program(batch, device):\n    return lambda: 1.0\n")
     lock = threading.Lock()
     huge = bytes(300 << 20)
     wrong = [
@@ -92,12 +93,24 @@ def test_what_cannot_be_is_one_line(written, tmp_path, monkeypatch):
         lambda: kit.measure({"a b": "model.py"}),
         lambda: kit.measure({"gone": "gone.py"}),
         lambda: kit.measure({"gone": "gone.py"}, out="no/where.json"),
+        lambda: kit.measure({"own": "own.py"}, rounds=0),
+        lambda: kit.measure({"own": "own.py"}, batch=[64, 0]),
+        lambda: kit.measure({"own": "own.py"}, rounds=3, until_precision_pct=2.0),
+        lambda: kit.measure({"own": "own.py"}, until_precision_pct=0.0),
+        lambda: kit.measure({"own": "own.py"}, label="two\nlines"),
     ]
     for attempt in wrong:
         with pytest.raises(kit.KitError) as refused:
             attempt()
         assert "\n" not in str(refused.value)
-    assert {file.name for file in tmp_path.iterdir() if "run.json" not in file.name} == {"empty", "no.json"}
+    assert {file.name for file in tmp_path.iterdir() if "run.json" not in file.name} == {"empty", "no.json", "own.py"}
+
+
+def test_a_profile_that_changed_is_not_compared_as_what_was_loaded(written, tmp_path):
+    profiles = kit.load(written[0])
+    b.write(written[0], b.profile(b.group("mlp", b.member("torch", 3.0), b.member("jax", 1.0)), rounds=3))
+    with pytest.raises(kit.KitError, match="changed"):
+        profiles.compare()
 
 
 def in_python(code, folder, **environment):

@@ -77,7 +77,7 @@ def test_github_action_benchmark_reads_values_and_units(run_json):
     read = json.loads(done(program("node"), script, action, exported(run_json, "github-benchmark", "github.json")))
     steps = {entry["name"]: entry["value"] for entry in read if entry["unit"] == "ms"}
     assert next(value for name, value in steps.items() if "torch" in name) == pytest.approx(2.0, rel=0.03)
-    assert {entry["unit"] for entry in read} <= {"ms", "B", "J"}
+    assert {entry["unit"] for entry in read} <= {"ms", "B", "J/sample"}
 
 
 def test_perfetto_reads_slices_and_counters(run_json):

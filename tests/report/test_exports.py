@@ -123,6 +123,12 @@ def test_asv_has_the_times_of_each_commit_and_keeps_earlier_ones(written, tmp_pa
     (times,) = document["results"].values()
     by_row = dict(zip(times[1][0], times[0], strict=True))
     assert by_row == {"'torch'": pytest.approx(2e-3, rel=0.02), "'jax'": pytest.approx(1e-3, rel=0.02)}
+    # Another suite at the same commit is added.
+    other = b.profile(b.group("cnn", b.member("torch", 4.0, "cnn")), rounds=3, drift=0.0)
+    write_profile(tmp_path / "other.json", other)
+    exported(tmp_path, "asv", "other.json", "--commit", COMMIT, "--out", "asv/results")
+    document = json.loads(results[0].read_text())
+    assert len(document["results"]) == 2
     benchmarks = json.loads((tmp_path / "asv/results/benchmarks.json").read_text())
     assert benchmarks.keys() == {*document["results"], "version"}
 

@@ -5,6 +5,7 @@ set -euo pipefail
 
 refuse() {
   echo "::error::$1"
+  echo "verdict=failed" >>"$GITHUB_OUTPUT"
   exit 2
 }
 

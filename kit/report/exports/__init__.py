@@ -21,7 +21,7 @@ FORMATS = tuple(module.name.replace("_", "-") for module in pkgutil.iter_modules
 FIGURES = (
     ("latency", "step_ns", ("step_low_ns", "step_high_ns"), "ns"),
     ("throughput", "samples_per_s", None, "samples/s"),
-    ("energy", "energy_per_sample_j", None, "J"),
+    ("energy", "energy_per_sample_j", None, "J/sample"),
     ("memory", "peak_memory_b", None, "B"),
 )
 

@@ -4,7 +4,8 @@
     results/MACHINE/machine.json
     results/MACHINE/COMMIT-ENV.json    the times
 
-https://asv.readthedocs.io/en/latest/dev.html, versions 2, 1 and 2. Earlier exports into the same folder are kept.
+https://asv.readthedocs.io/en/latest/dev.html, versions 2, 1 and 2. Earlier exports into the same folder are
+kept, but for the same groups at the same commit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kit.errors import KitError
 from kit.report.exports import FIGURES, Exported, named_rows
 
 HASH = re.compile(r"[0-9a-f]{8,64}")
-COLUMNS = ("result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b")
+COLUMNS = ("result", "params", "version", "started_at", "duration")
 STEP = FIGURES[0]
 
 
@@ -40,32 +41,22 @@ def write(exported: Exported) -> dict[str, bytes]:
     profile, identity = exported.profile, exported.profile.identity
     machine, environment = identity.host[:8] or identity.hardware_sha256[:8], "steadykit"
     date_ms = round(1000 * datetime.fromisoformat(profile.created).timestamp())
-    into = exported.into
-    known = into / "benchmarks.json" if into is not None else None
-    benchmarks: dict[str, Any] = {"version": 2}
-    if known is not None and known.exists():
-        try:
-            benchmarks = msgspec.json.decode(known.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError) as error:
-            raise KitError(f"{known} is no list of benchmarks: {error}; choose another --out") from None
-    results = {}
+    result_name = f"{machine}/{commit[:8]}-{environment}.json"
+    benchmarks, earlier = _read(exported, "benchmarks.json") or {"version": 2}, _read(exported, result_name)
+    results = dict(earlier.get("results", {}))
     for group, rows in groupby(named_rows(exported), lambda named: named[0]):
         listed = {name: row for _, name, row in rows}
         name = re.sub(r"[^A-Za-z0-9_]+", "_", group).strip("_")
-        earlier = benchmarks.get(name, {}).get("params", [[]])[0]
-        values = list(dict.fromkeys([*earlier, *map(repr, listed)]))
+        known = benchmarks.get(name, {}).get("params", [[]])[0]
+        values = list(dict.fromkeys([*known, *map(repr, listed)]))
         version = hashlib.sha256(name.encode()).hexdigest()
         benchmarks[name] = {
             "code": group, "name": name, "param_names": ["row"], "params": [values], "pretty_name": group,
             "timeout": 60.0, "type": "time", "unit": "seconds", "version": version,
         }  # fmt: skip
         # What an export has no row of is null; asv shows nothing there.
-        steps, lows, highs = (
-            [listed[row].value(metric) if (row := value[1:-1]) in listed else None for value in values]
-            for metric in (STEP[1], *(STEP[2] or ()))
-        )
-        columns = [[None if ns is None else ns / 1e9 for ns in numbers] for numbers in (steps, lows, highs)]
-        results[name] = [columns[0], [values], version, date_ms, None, *columns[1:]]
+        steps = [listed[row].value(STEP[1]) if (row := value[1:-1]) in listed else None for value in values]
+        results[name] = [[None if ns is None else ns / 1e9 for ns in steps], [values], version, date_ms, None]
     cpu = identity.text("cpu.model") or ""
     about = {"machine": machine, "version": 1, "os": "Linux", "arch": "", "cpu": cpu, "num_cpu": "", "ram": ""}
     document = {
@@ -76,6 +67,17 @@ def write(exported: Exported) -> dict[str, bytes]:
     files = {
         "benchmarks.json": benchmarks,
         f"{machine}/machine.json": about,
-        f"{machine}/{commit[:8]}-{environment}.json": document,
+        result_name: document,
     }
     return {name: msgspec.json.format(msgspec.json.encode(content)) + b"\n" for name, content in files.items()}
+
+
+def _read(exported: Exported, name: str) -> dict[str, Any]:
+    """Return what an earlier export wrote into a file; nothing if there is none."""
+    file = None if exported.into is None else exported.into / name
+    if file is None or not file.exists():
+        return {}
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise KitError(f"{file} is no file of asv's: {error}; choose another --out") from None

@@ -76,7 +76,9 @@ def _of_launch(result: CellResult, launch: Launch, thread: int, zero_ns: int) ->
         yield _counter(sensor, steady_ns - zero_ns, summary.unit, summary.mean)
     for energy in launch.energy:
         if energy.joules_j is not None and energy.window_ns and energy.begin_ns is not None:
-            yield _counter("power", energy.begin_ns - zero_ns, "W", 1e9 * energy.joules_j / energy.window_ns)
+            name = " ".join(filter(None, ("power", energy.sensor, energy.device_id, energy.tier)))
+            yield _counter(name, energy.begin_ns - zero_ns, "W", 1e9 * energy.joules_j / energy.window_ns)
+            yield _counter(name, energy.begin_ns + energy.block_ns - zero_ns, "W", 0.0)
 
 
 def _date_ns(launch: Launch) -> int:
