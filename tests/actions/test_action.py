@@ -1,4 +1,7 @@
-"""The action for GitHub: its steps run here, on a repository whose head does 5 % more work than its base."""
+"""The action for GitHub: its steps run here, on a repository whose head does more work than its base.
+
+KIT_TEST_PLANTED_PCT=5 plants so little that only a quiet machine shows it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from kit.cli.compare import run_comparison
 
 ACTION = REPOSITORY / ".github/actions/compare"
 FORK = {"github.event.pull_request.head.repo.full_name": "me/fork", "github.repository": "me/project"}
-LESS, MORE, PLANTED = 200, 210, 1.05
+# Beside another test a program's step may take half as long again.
+PLANTED = 1 + float(os.environ.get("KIT_TEST_PLANTED_PCT", "200")) / 100
+LESS, MORE = 200, round(200 * PLANTED)
+ROUNDS = "4" if PLANTED > 2 else "8"
 WORK = """
 import numpy as np
 
@@ -96,10 +102,12 @@ def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
     # The branch is the repository's own, so that the token may write.
     github = {**FORK, "github.event.pull_request.head.repo.full_name": "me/project"}
     github["github.event.pull_request.number"] = "7"
-    done, comment = job(WORK.format(count=base), WORK.format(count=head), github=github, allowed="1", comment="true")
+    done, comment = job(
+        WORK.format(count=base), WORK.format(count=head), github=github, allowed="1", rounds=ROUNDS, comment="true"
+    )
     folder = uploaded(done)
     (row,) = (row for row in run_comparison(folder / "run.json").rows if not row.is_baseline)
-    assert row.versus.low / 1.02 <= ratio <= row.versus.high * 1.02, done.log
+    assert row.versus.ratio == pytest.approx(ratio, rel=0.5 if PLANTED > 2 else 0.03), done.log
     if done.outputs["verdict"] == "unresolved" and row.value("is_disturbed"):
         pytest.skip(f"other programs disturbed every cycle: {done.summary}")
     assert (done.outputs["verdict"], done.codes[0]) == (verdict, 1 if verdict == "slower" else 0), done.log
