@@ -188,6 +188,11 @@ def disturbances(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | Non
     return [block.fraction if any(block[-2:]) else None for block in _taken(cell, launch, blocks)]
 
 
+def fractions_taken(cell: Cell, launch: Launch, blocks: Blocks) -> list[float | None]:
+    """Return which fraction of its CPUs' time others took from a cell in each block; None: it was not counted."""
+    return [block.fraction if block.capacity_ns else None for block in _taken(cell, launch, blocks)]
+
+
 def count_cycles(profile: Profile, *, all_cycles: bool = False) -> CountedCycles:
     """Return a profile with the cycles that count, or with `all_cycles`; the profile itself stays as it is."""
     if all_cycles:

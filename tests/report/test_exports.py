@@ -15,7 +15,7 @@ from kit.profile.store import read_profile, write_profile
 
 REFERENCE = REPOSITORY / "profiles/reference"
 FIVE_NETS = REFERENCE / "cpu-epyc-2-vcpu-five-nets.json"
-COMMIT = "0123456789abcdef"
+COMMIT = "0123456789" * 4
 # Bencher's own: services/console/public/bmf.json of bencherdev/bencher, with the lengths that its API accepts.
 NUMBERS = {name: {"type": "number"} for name in ("value", "lower_value", "upper_value")}
 FIGURES = {"type": "object", "properties": NUMBERS, "required": ["value"], "additionalProperties": False}
@@ -61,7 +61,12 @@ def test_openmetrics_parses_it(tmp_path):
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     printed = {
         words: kit(tmp_path, *words.split(), "--format", "prometheus").stdout
-        for words in (f"compare {FIVE_NETS}", f"audit {FIVE_NETS}", f"fleet --from {REFERENCE}")
+        for words in (
+            f"compare {REFERENCE / 'gpu-h100-quick.json'}",
+            f"compare {FIVE_NETS}",
+            f"audit {FIVE_NETS}",
+            f"fleet --from {REFERENCE}",
+        )
     }
     for text in printed.values():
         assert [*parser.text_string_to_metric_families(text)]
@@ -176,6 +181,7 @@ def test_what_cannot_be_exported_is_one_line(written, tmp_path):
         ("asv", "run.json"),
         ("asv", "unknown.json", "--out", "asv"),
         ("asv", "run.json", "--commit", "main", "--out", "asv"),
+        ("asv", "run.json", "--commit", COMMIT[:8], "--out", "asv"),
         ("asv", "run.json", "--commit", COMMIT, "--out", "no.json"),
     ):
         done = kit(tmp_path, "export", *words)

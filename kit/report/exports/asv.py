@@ -21,7 +21,7 @@ import msgspec
 from kit.errors import KitError
 from kit.report.exports import FIGURES, Exported, named_rows
 
-HASH = re.compile(r"[0-9a-f]{8,64}")
+HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # whole: asv finds no commit by a part of its hash
 COLUMNS = ("result", "params", "version", "started_at", "duration")
 STEP = FIGURES[0]
 
@@ -37,7 +37,9 @@ def write(exported: Exported) -> dict[str, bytes]:
         wrong = (
             f"{exported.commit!r} is no commit" if commit else "asv shows results by commit, and this profile has none"
         )
-        raise KitError(f"{exported.path}: {wrong}; give --commit HASH of what was measured, 8 digits or more")
+        raise KitError(
+            f"{exported.path}: {wrong}; give --commit HASH of what was measured, whole as `git rev-parse` prints it"
+        )
     profile, identity = exported.profile, exported.profile.identity
     machine, environment = identity.host[:8] or identity.hardware_sha256[:8], "steadykit"
     date_ms = round(1000 * datetime.fromisoformat(profile.created).timestamp())

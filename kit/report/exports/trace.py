@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kit.compare.clean_cycles import disturbances
+from kit.compare.clean_cycles import fractions_taken
 from kit.errors import KitError
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult
@@ -62,14 +62,15 @@ def _of_launch(result: CellResult, launch: Launch, thread: int, zero_ns: int) ->
     for phase in launch.phases:
         yield _slice(f"{phase.name} {result.key}", thread, phase.begin_ns - zero_ns, phase.duration_ns)
     blocks, end_ns = launch.blocks, None
-    taken = disturbances(result.cell, launch, blocks)
+    taken = fractions_taken(result.cell, launch, blocks)
     for index, begin_ns in enumerate(blocks.begin_ns):
         if end_ns is not None and begin_ns > end_ns:
             yield _slice("stopped", thread, end_ns - zero_ns, begin_ns - end_ns)
         step_ns = blocks.duration_ns[index] / blocks.steps[index]
         about = {"cycle": blocks.cycle[index] + 1, "steps": blocks.steps[index], "step_ns": step_ns}
         yield _slice("block", thread, begin_ns - zero_ns, blocks.span_ns[index], about)
-        yield _counter("contention", begin_ns - zero_ns, "%", 100 * (taken[index] or 0.0))
+        if (fraction := taken[index]) is not None:
+            yield _counter("contention", begin_ns - zero_ns, "%", 100 * fraction)
         end_ns = begin_ns + blocks.span_ns[index]
     steady_ns = blocks.begin_ns[0] if blocks.begin_ns else launch.phases[-1].begin_ns
     for sensor, summary in launch.sensors.items():
@@ -78,7 +79,6 @@ def _of_launch(result: CellResult, launch: Launch, thread: int, zero_ns: int) ->
         if energy.joules_j is not None and energy.window_ns and energy.begin_ns is not None:
             name = " ".join(filter(None, ("power", energy.sensor, energy.device_id, energy.tier)))
             yield _counter(name, energy.begin_ns - zero_ns, "W", 1e9 * energy.joules_j / energy.window_ns)
-            yield _counter(name, energy.begin_ns + energy.block_ns - zero_ns, "W", 0.0)
 
 
 def _date_ns(launch: Launch) -> int:

@@ -13,6 +13,7 @@ from kit.report.plain import one_line
 from kit.report.table import Report
 
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
+IN_HELP = str.maketrans({"\\": "\\\\"})
 # Unit in a record's name -> that of the metric, and what values are divided by.
 UNITS = {"ns": ("seconds", 1e9), "s": ("seconds", 1.0), "b": ("bytes", 1.0), "j": ("joules", 1.0), "w": ("watts", 1.0)}
 # Endings that the format keeps for counters, histograms and summaries.
@@ -37,7 +38,7 @@ def write(report: Report, _stream: IO[str]) -> str:
                 samples.setdefault(metric, {})[f"{{{labels}}}" if labels else ""] = value / divisor
     lines = []
     for name, by_labels in samples.items():
-        lines += [f"# HELP {name} {helps[name].translate(ESCAPED)}", f"# TYPE {name} gauge"]
+        lines += [f"# HELP {name} {helps[name].translate(IN_HELP)}", f"# TYPE {name} gauge"]
         lines += [f"{name}{labels} {value!r}" for labels, value in by_labels.items()]
     return "".join(f"{line}\n" for line in [*lines, "# EOF"])
 
@@ -47,8 +48,8 @@ def _metric(name: str) -> tuple[str, float]:
     words, divisor = name.split("_"), 1.0
     for index, word in enumerate(words):
         # A unit ends a name, or stands before `per`; after it, it divides.
-        if word in UNITS and (index == len(words) - 1 or words[index + 1] == "per"):
-            words[index], factor = UNITS[word]
+        if word.lower() in UNITS and (index == len(words) - 1 or words[index + 1] == "per"):
+            words[index], factor = UNITS[word.lower()]
             divisor = divisor / factor if words[index - 1] == "per" else divisor * factor
     words[-1] = KEPT.get(words[-1], words[-1])
     return "_".join(words), divisor
