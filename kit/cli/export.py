@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kit.cli.compare import run_comparison
-from kit.cli.options import labels_of
+from kit.cli.options import check_out, labels_of
 from kit.profile.store import read_profile, write_atomically
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
@@ -39,8 +39,14 @@ def export(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError(
             f"{format_name} is no text; name where to write it: --out {'FOLDER' if is_folder else 'FILE'}"
         )
-    if out is not None:
-        _check_out(out, is_folder=is_folder, force=force)
+    if commit is not None and format_name != "asv":
+        raise click.UsageError(f"--commit: {format_name} has no commit; leave it out")
+    if level != "cells" and format_name != "parquet":
+        raise click.UsageError(f"--level: {format_name} has rows of its own; leave it out")
+    if out is not None and not is_folder:
+        check_out(out, force=force)
+    elif out is not None and os.path.lexists(out) and not out.is_dir():
+        raise click.UsageError(f"--out {out}: this is a file; name a folder")
     (label,), document = labels_of([profile]), read_profile(profile)
     files = files_of(
         format_name,
@@ -55,15 +61,3 @@ def export(  # noqa: PLR0917 - click passes them by name
             file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, content)
     click.echo(str(out))
-
-
-def _check_out(out: Path, *, is_folder: bool, force: bool) -> None:
-    """Refuse what cannot be written, before anything is computed."""
-    if is_folder and os.path.lexists(out) and not out.is_dir():
-        raise click.UsageError(f"--out {out}: this is a file; name a folder")
-    if not is_folder and out.is_dir():
-        raise click.UsageError(f"--out {out}: this is a folder; name a file in it")
-    if not is_folder and not out.absolute().parent.is_dir():
-        raise click.UsageError(f"--out {out}: the folder does not exist; create it, or choose another")
-    if not is_folder and os.path.lexists(out) and not force:
-        raise click.UsageError(f"--out {out}: this file exists; choose another, or replace it with --force")

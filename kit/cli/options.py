@@ -107,9 +107,9 @@ def profile_files(given: Iterable[Path]) -> Iterator[Path]:
         yield from files
 
 
-def check_out(out: Path, endings: Sequence[str], *, force: bool) -> None:
-    """Refuse a file that cannot or should not be written, before anything is read."""
-    if out.suffix.lower() not in endings:
+def check_out(out: Path, endings: Sequence[str] = (), *, force: bool) -> None:
+    """Refuse a file that cannot or should not be written, before anything is read; no `endings`: any will do."""
+    if endings and out.suffix.lower() not in endings:
         listed = f"{', '.join(endings[:-1])} or {endings[-1]}"
         raise click.UsageError(f"--out {out}: unknown file type; give a name that ends in {listed}")
     if out.is_dir():

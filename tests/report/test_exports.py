@@ -178,6 +178,8 @@ def test_what_cannot_be_exported_is_one_line(written, tmp_path):
         ("bmf", "run.json", "--out", "folder"),
         ("bmf", "run.json", "--out", "run.json"),
         ("parquet", "run.json"),
+        ("bmf", "run.json", "--commit", COMMIT),
+        ("trace", "run.json", "--level", "steps"),
         ("asv", "run.json"),
         ("asv", "unknown.json", "--out", "asv"),
         ("asv", "run.json", "--commit", "main", "--out", "asv"),
