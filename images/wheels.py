@@ -44,9 +44,11 @@ def build_sdist(python: Path, folder: Path) -> Path:
     """Build the sdist in `folder` and unpack it there: what lies about in the checkout is not in it."""
     metadata = ROOT / "steadykit.egg-info"
     was_there = metadata.exists()
-    step(python, "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
-    if not was_there:  # whoever runs in the checkout would read it, and it would grow old
-        shutil.rmtree(metadata)
+    try:
+        step(python, "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
+    finally:
+        if not was_there:  # whoever runs in the checkout would read it, and it would grow old
+            shutil.rmtree(metadata, ignore_errors=True)
     (sdist,) = folder.glob("*.tar.gz")
     shutil.unpack_archive(sdist, folder, filter="data")
     return sdist

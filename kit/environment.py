@@ -55,6 +55,9 @@ NO_ALL_REDUCE = _variable("KIT_NO_ALL_REDUCE", "variant", "0",
 COLLECTIVE_PACK_B = _variable("KIT_COLLECTIVE_PACK_B", "variant", "0: one pack for all gradients",
     "Sets the bytes in one pack of gradients in TensorFlow. TensorFlow can average a pack while it computes later "
     "gradients.")  # fmt: skip
+COMPILE_CACHE = _variable("KIT_COMPILE_CACHE", "variant", "a folder of the run",
+    "Set to nothing, it makes a variant of `kit run --reuse-compiled` compile in every round, to compare the two.",
+)  # fmt: skip
 
 IMAGE = _variable("KIT_IMAGE", "kit", "", "Names the container image, for the profile.")
 IMAGE_DIGEST = _variable("KIT_IMAGE_DIGEST", "kit", "", "Gives the digest of the container image, for the profile.")

@@ -88,8 +88,9 @@ def with_sd(value: float, sd: float | None, show: Callable[[float], str]) -> str
 
 
 def seconds(value_ns: float) -> str:
-    """Return ``0.70 s``: two decimals, so that a column of them lines up."""
-    return f"{value_ns / 1e9:,.2f} s"
+    """Return ``0.70 s``: two decimals, so that a column of them lines up; ``<0.01 s`` where they would be zero."""
+    shown = f"{value_ns / 1e9:,.2f} s"
+    return "<0.01 s" if shown == "0.00 s" and value_ns > 0 else shown
 
 
 def about(estimated_s: float, *, is_least: bool = False) -> str:

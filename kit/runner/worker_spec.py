@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
+from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell, Variant
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
@@ -120,11 +121,14 @@ def _own_cache(plan: RunPlan, worker: WorkerPlan) -> Path:
 def _compile_cache(plan: RunPlan, worker: WorkerPlan, backend: str, variant: Variant) -> dict[str, str]:
     """Return the variables by which a worker's framework keeps compilations where no other worker finds them.
 
-    What a variant sets by itself stays; to a variable of flags the cache's is added.
+    What a variant sets by itself stays; to a variable of flags the cache's is added. None where it compiles anew.
     """
-    cache = {}
-    for name, text in CATALOG[backend].compile_cache.items() if plan.suite.reuse_compiled else ():
-        setting = text.replace("FOLDER", str(_own_cache(plan, worker)))
+    if not plan.suite.reuse_compiled or COMPILE_CACHE in variant.env:
+        return {}
+    folder = str(_own_cache(plan, worker))
+    cache = {COMPILE_CACHE: folder}
+    for name, text in CATALOG[backend].compile_cache.items():
+        setting = text.replace("FOLDER", folder)
         if name.endswith("_FLAGS"):
             cache[name] = f"{variant.env.get(name, os.environ.get(name, ''))} {setting}".strip()
         elif name not in variant.env:

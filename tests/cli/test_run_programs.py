@@ -152,6 +152,13 @@ def test_later_rounds_reuse_what_the_first_compiled(tmp_path):
     assert document["groups"][0]["rows"][0]["numbers"]["compile_ns"] == compiled[0]
     assert "reuse_compiled" in [note["what"]["code"] for note in document["notes"]]
     assert list((tmp_path / "tmp").iterdir()) == []
+    # Networks of the kit, too, which otherwise never start from what was compiled earlier.
+    words = ("--quick", "--backend", "jax", "--workload", "mlp", "--task", "infer", "--rounds", "3", "--no-energy")
+    done = kit(tmp_path, "run", *words, "--data", "synthetic", "--reuse-compiled", "--out", "network.json")
+    assert done.returncode == 0, done.stderr
+    launches = read_profile(tmp_path / "network.json").cells[0].launches
+    compiled = [phase.duration_ns for launch in launches for phase in launch.phases if phase.name == "compile"]
+    assert max(compiled[1:]) < 0.5 * compiled[0], compiled
     image = kit(tmp_path, "run", suite, "--reuse-compiled", "--variant", "a:image=steadykit:cpu", "--dry-run")
     assert image.returncode == 2, image.stderr
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures PROGRAM with the code of BASE and with that of the commit that is checked out, and judges the difference.
-# Reads PROGRAM, BASE, SOURCE, ALLOWED, ROUNDS and BATCH; writes the summary, and `folder` and `verdict` as outputs.
+# Reads PROGRAM, BASE (or PULLED_INTO), SOURCE, ALLOWED, ROUNDS and BATCH; writes the summary, and `folder` and `verdict` as outputs.
 set -euo pipefail
 
 refuse() {
@@ -9,6 +9,12 @@ refuse() {
   exit 2
 }
 
+if [[ -z $BASE ]]; then
+  # On pull_request HEAD is a merge with the base branch of now, which may have more than the base that the event names.
+  # A shallow checkout lacks the parents, but not their names.
+  parents=($(git cat-file commit HEAD | sed -n '/^$/q; s/^parent //p'))
+  if [[ ${#parents[@]} == 2 && -n $PULLED_INTO ]]; then BASE=${parents[0]}; else BASE=$PULLED_INTO; fi
+fi
 [[ -n $BASE ]] || refuse "There is no base: give the input base, or run on pull_request"
 command -v kit >/dev/null || refuse "There is no kit: install steadykit and what the program imports before this action"
 file=${PROGRAM%:*}
@@ -49,6 +55,7 @@ case $judged in
   *) verdict=failed ;;
 esac
 {
+  echo "<!-- steadykit -->"
   echo "**$verdict**: base ${base:0:12}, head $(git rev-parse --short=12 HEAD), at most $ALLOWED % slower allowed"
   echo
   sed 's/^kit: /- /' "$work/verdict"

@@ -26,6 +26,7 @@ from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.jax.mesh import Mesh, join
 from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
 from kit.backends.ranks import RankGroup, all_reduces
+from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -194,7 +195,8 @@ class JaxBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""
-        jax.config.update("jax_enable_compilation_cache", False)  # nothing compiled earlier is reused
+        # Nothing compiled earlier is reused, but where the run says so.
+        jax.config.update("jax_enable_compilation_cache", bool(os.environ.get(COMPILE_CACHE)))
         set_precision(cell)
         return JaxProgram(workload, cell, weights, seed, Mesh(cell.device, *self._joined))
 

@@ -26,6 +26,7 @@ from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program,
 from kit.backends.ranks import ALONE, RankGroup, all_reduces
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
+from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.reason import reason
 from kit.workloads.weights import Weights
@@ -102,9 +103,10 @@ class TorchProgram(Program):
             self._optimizer = build_optimizer(workload.optimizer, self._network.parameters())
         self._forward: Any = self._loss if self._train else self._model
         if cell.compile_mode == "compile":
-            # Inductor gets an empty cache folder, so that nothing compiled earlier is reused.
-            self._cache = tempfile.TemporaryDirectory(prefix="kit-inductor-", ignore_cleanup_errors=True)
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
+            if not os.environ.get(COMPILE_CACHE):
+                # Inductor gets an empty cache folder, so that nothing compiled earlier is reused.
+                self._cache = tempfile.TemporaryDirectory(prefix="kit-inductor-", ignore_cleanup_errors=True)
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
             # TorchDynamo keeps what it compiles by code object, eight entries at most, and tries them in turn in each
             # call. Programs of one process would share the entries, so each has a copy of the code.
             function = cast(MethodType, self._loss if self._train else self._logits).__func__

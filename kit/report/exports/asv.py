@@ -59,8 +59,18 @@ def write(exported: Exported) -> dict[str, bytes]:
         # What an export has no row of is null; asv shows nothing there.
         steps = [listed[row].value(STEP[1]) if (row := value[1:-1]) in listed else None for value in values]
         results[name] = [[None if ns is None else ns / 1e9 for ns in steps], [values], version, date_ms, None]
-    cpu = identity.text("cpu.model") or ""
-    about = {"machine": machine, "version": 1, "os": "Linux", "arch": "", "cpu": cpu, "num_cpu": "", "ram": ""}
+    facts = {
+        "os": "os",
+        "arch": "cpu.architecture",
+        "cpu": "cpu.model",
+        "num_cpu": "cpu.cores_logical",
+        "ram": "memory_b",
+    }
+    about = {
+        "machine": machine,
+        "version": 1,
+        **{key: str(identity.facts.get(fact) or "") for key, fact in facts.items()},
+    }
     document = {
         "commit_hash": commit, "env_name": environment, "date": date_ms, "params": about, "python": "",
         "requirements": {}, "env_vars": {}, "result_columns": COLUMNS, "results": results, "durations": {},
