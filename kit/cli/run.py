@@ -192,7 +192,8 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{planned} rounds{more} saved"
-            say(f"{why}; {saved}. Resume: `{resume_command(running.path)}`")
+            again = f" --budget {request.budget_s:g}" if request.budget_s else ""  # a resumed run takes it anew
+            say(f"{why}; {saved}. Resume: `{resume_command(running.path)}{again}`")
     return profile
 
 

@@ -95,6 +95,7 @@ def test_what_a_run_under_way_refuses(place):
     answer = place.run("--budget", "0.01")
     assert answer.code == 0
     assert "the budget of 0.01 s is used up; 1 of 2 rounds saved" in answer.messages[0]
+    assert f"{place.path} --budget 0.01`" in answer.messages[0]
     for again, says in ((place.run(), "an unfinished run"), (place.go_on("--seed", "1"), "--seed is 1 here and 0 in")):
         assert again.code == 2
         assert says in again.messages[0]
