@@ -49,6 +49,8 @@ class Steadykit:
         from kit.compare.fail_if_slower import limited_rows
         from kit.report.verdict_words import ab_answers, answer
 
+        if len(programs) < 2 and not options.get("variants"):  # noqa: PLR2004 - one is compared with another
+            pytest.fail("steadykit.compare() got one program; give the one to compare with first", pytrace=False)
         refused = ""
         try:
             profiles = kit.measure(programs, **{"out": self._folder} | options)

@@ -76,6 +76,15 @@ def measure(
 
     if threading.current_thread() is not threading.main_thread():
         raise KitError("kit.measure() handles signals, which only the main thread can; call it there")
+    if not isinstance(programs, Mapping) or not programs:
+        raise KitError('kit.measure() names no program; give a dictionary, as {"old": old, "new": new}')
+    batches = (batch,) if isinstance(batch, int) else batch
+    if isinstance(batch, str) or not all(type(size) is int for size in batches):
+        raise KitError(f"batch is {batch!r}; give a whole number, or a list of them")
+    if variants is not None and not isinstance(variants, Mapping):
+        raise KitError(
+            f'variants is {variants!r}; give a dictionary, as {{"old": "python=/envs/old/bin/python", "new": ""}}'
+        )
     for name, program in programs.items():
         if not VARIANT_NAME.fullmatch(name):
             raise KitError(f"{name!r} is not a name of a program; use letters, digits and . _ + -, such as compiled")
@@ -90,7 +99,7 @@ def measure(
             rounds=rounds,
             precision_pct=until_precision_pct,
             budget_s=budget_s,
-            batches=(batch,) if isinstance(batch, int) else tuple(batch),
+            batches=tuple(batches),
             devices=(device,),
             tasks=() if task is None else (task,),
             threads=() if threads is None else (threads,),

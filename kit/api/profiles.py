@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from io import StringIO
+from functools import partial
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.cli.compare import CompareRequest, compared, titles_of
+from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named
@@ -40,6 +41,8 @@ def load(*paths: str | os.PathLike[str]) -> Profiles:
     """
     if not paths:
         raise KitError("kit.load() names no profile; give files that `kit run` wrote, or folders of them")
+    if wrong := [path for path in paths if not isinstance(path, (str, os.PathLike))]:
+        raise KitError(f"kit.load() got {wrong[0]!r}; give paths, as kit.load(*paths)")
     return Profiles([(path, read_profile(path)) for path in profile_files(map(Path, paths))])
 
 
@@ -102,7 +105,7 @@ class Profiles(Sequence[Profile]):
             filter: keep these cells, such as "backend=torch,jax batch>=64".
 
         Raises:
-            KitError: nothing has an axis or a name that was given, or none of it may be compared.
+            KitError: nothing has an axis or a name that was given or the metric, or none of it may be compared.
         """
         rows, columns, split = ((axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, columns, split))
         for path, profile in zip(self.paths, self._profiles, strict=True):
@@ -117,7 +120,9 @@ class Profiles(Sequence[Profile]):
             baseline=baseline,
             terms=filter,
         )
-        return Compared(self, compared(request, metric_named(metric).name), baseline)
+        comparison = compared(request, metric_named(metric).name)
+        check_measured(comparison)
+        return Compared(self, comparison, baseline)
 
 
 class Compared:
@@ -162,6 +167,8 @@ class Compared:
         labelled = list(zip(self._profiles.labels, self._profiles, strict=True))
         baseline = self._baseline if KINDS[kind].compares else None
         figure, _ = draw(PlotRequest(kind, labelled, titles_of(self.comparison), baseline))
+        # A notebook shows by itself only figures of pyplot; it asks others for this.
+        setattr(figure, "_repr_png_", partial(_png, figure))  # noqa: B010 - matplotlib does not know it
         return figure
 
     def __str__(self) -> str:
@@ -174,3 +181,9 @@ class Compared:
 
         report = comparison_report(self.comparison, titles_of(self.comparison))
         return f"<style>{STYLE}</style>{fragment(report)}"
+
+
+def _png(figure: Figure) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    return file.getvalue()

@@ -22,7 +22,6 @@ from types import CodeType
 from typing import Any
 
 from kit.errors import KitError
-from kit.extras import need
 
 # A function that refers to a model carries its weights, which every worker of the run reads. A larger one is a mistake.
 PAYLOAD_MAX_B = 256 << 20
@@ -45,9 +44,8 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     """Write functions into a folder that only the user can read; return the program file of each name.
 
     Raises:
-        KitError: cloudpickle is missing, or a function cannot be sent or is too large.
+        KitError: a function cannot be sent, is too large, or does not take batch and device.
     """
-    need("cloudpickle", "notebook")
     import cloudpickle
 
     # Notebooks keep the source of a cell here, under a name that is no file. AutoGraph reads it from here.
@@ -63,7 +61,7 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
             pickled = BytesIO()
             _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
             payload = pickle.dumps((sys.version_info[:2], sources, paths, pickled.getvalue()))
-            taken = inspect.signature(function).parameters
+            signature = inspect.signature(function)
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise KitError(
@@ -74,7 +72,12 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
                 f"program {name} refers to {len(payload) >> 20} MiB, and {PAYLOAD_MAX_B >> 20} MiB is the most that is "
                 "sent; build models and data inside the function"
             )
-        parameters = ["batch", "device", *(["task"] if "task" in taken else [])]
+        parameters = ["batch", "device", *(["task"] if "task" in signature.parameters else [])]
+        try:
+            signature.bind(**dict.fromkeys(parameters))
+        except TypeError:
+            wanted = ", ".join(parameters)
+            raise KitError(f"program {name}{signature} does not accept {wanted}; write def {name}({wanted})") from None
         loader = LOADER.format(
             name=name,
             sha256=hashlib.sha256(payload).hexdigest(),

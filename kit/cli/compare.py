@@ -120,7 +120,7 @@ class CompareCommand(click.Command):
     metavar="PCT",
     help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
 )
-@click.option("--metric", metavar="NAME", help="Compare this metric: a column of CSV. Default: step.")
+@click.option("--metric", metavar="NAME", help="Compare this metric, such as latency or compile. Default: step.")
 @click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
 @click.option("--rows", callback=_axes, default="", metavar="A,B", help="Make a row for each value of these axes.")
 @click.option(
@@ -168,7 +168,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     try:
         comparison = compared(request, judged.name)
         if judged.name != "step_ns":
-            _check_measured(comparison)
+            check_measured(comparison)
         if any(prices):
             priced(comparison, prices)
     except PublishedError as published:
@@ -314,7 +314,7 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
     return comparison
 
 
-def _check_measured(comparison: Comparison) -> None:
+def check_measured(comparison: Comparison) -> None:
     """Raise KitError where nothing has the requested metric, with the reason that is known."""
     from kit.compare.metrics import short_name
     from kit.report.notes import note_line

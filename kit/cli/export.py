@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from kit.cli.compare import run_comparison
-from kit.cli.options import check_out, labels_of
+from kit.cli.options import check_out, labels_of, say
 from kit.profile.store import read_profile, write_atomically
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
 
-IN_A_FOLDER, BINARY = ("asv",), ("parquet",)
+IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 
 
 @click.command
@@ -36,9 +36,7 @@ def export(  # noqa: PLR0917 - click passes them by name
     """Write PROFILE as FORMAT: for Bencher, github-action-benchmark, asv, Perfetto, or as Parquet."""
     is_folder = format_name in IN_A_FOLDER
     if out is None and format_name in (*IN_A_FOLDER, *BINARY):
-        raise click.UsageError(
-            f"{format_name} is no text; name where to write it: --out {'FOLDER' if is_folder else 'FILE'}"
-        )
+        raise click.UsageError(f"{format_name} needs --out {'FOLDER' if is_folder else 'FILE'}: where to write it")
     if commit is not None and format_name != "asv":
         raise click.UsageError(f"--commit: {format_name} has no commit; leave it out")
     if level != "cells" and format_name != "parquet":
@@ -47,11 +45,13 @@ def export(  # noqa: PLR0917 - click passes them by name
         check_out(out, force=force)
     elif out is not None and os.path.lexists(out) and not out.is_dir():
         raise click.UsageError(f"--out {out}: this is a file; name a folder")
-    (label,), document = labels_of([profile]), read_profile(profile)
+    (label,), document, comparison = labels_of([profile]), read_profile(profile), run_comparison(profile)
     files = files_of(
         format_name,
-        Exported(label, profile, document, run_comparison(profile), commit, level, out if is_folder else None),
+        Exported(label, profile, document, comparison, commit, level, out if is_folder else None),
     )
+    if format_name in WITHOUT_MARKS and (count := sum(bool(row.value("is_disturbed")) for row in comparison.rows)):
+        say(f"other programs disturbed {count} of {len(comparison.rows)} rows, which {format_name} has no mark for")
     if out is None:
         sys.stdout.buffer.write(files[""])
         return

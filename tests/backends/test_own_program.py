@@ -140,6 +140,12 @@ def test_the_line_of_an_exception_is_the_programs_own(made, tmp_path):
     source = source_of(tmp_path / "model.py")
     assert line_in(source, error.value) == (source.path, 4)
     assert line_in(source, ValueError("elsewhere")) is None
+    # What it imports from beside it is the user's, too.
+    (tmp_path / "helper.py").write_text("import numpy as np\ndef wrong():\n    return np.ones(3) @ np.ones(4)\n")
+    program = made(f"import sys\nsys.path.append({str(tmp_path)!r})\nimport helper\nreturn helper.wrong")
+    with pytest.raises(ValueError, match="matmul") as error:
+        run(program)
+    assert line_in(source, error.value) == (str(tmp_path / "helper.py"), 3)
 
 
 WAITED = """

@@ -11,6 +11,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 from msgspec.structs import replace
 
+from kit.cli.compare import run_comparison
 from kit.profile.store import read_profile, write_profile
 
 REFERENCE = REPOSITORY / "profiles/reference"
@@ -156,6 +157,17 @@ def test_asv_publishes_it(written, tmp_path):
     (graph,) = (tmp_path / "html/graphs").rglob("arch*/**/mlp*.json")
     ((_, steps_s),) = json.loads(graph.read_text())
     assert sorted(steps_s) == pytest.approx([1e-3, 2e-3], rel=0.02)
+
+
+def test_rows_that_others_disturbed_are_counted_where_the_format_has_no_mark(tmp_path):
+    profile = REFERENCE / "cpu-epyc-2-vcpu-dblstm-har-quick.json"
+    rows = run_comparison(profile).rows
+    disturbed = sum(bool(row.value("is_disturbed")) for row in rows)
+    assert disturbed
+    for format_name, said in (("bmf", f" {disturbed} of {len(rows)} rows"), ("github-benchmark", "")):
+        done = kit(tmp_path, "export", format_name, profile)
+        assert done.returncode == 0 and json.loads(done.stdout)
+        assert said in done.stderr and bool(said) == bool(done.stderr)
 
 
 def test_what_cannot_be_exported_is_one_line(written, tmp_path):

@@ -18,6 +18,7 @@ ENTRY = BackendEntry(
     feeds=(OWN,),
     environment={**TENSORFLOW.environment, **JAX.environment},
     compile_cache={**TENSORFLOW.compile_cache, **JAX.compile_cache, **TORCH.compile_cache},
+    start_s=1.0,  # a program without a framework; a run says "at least"
     sharing={**TENSORFLOW.sharing, **JAX.sharing},
     builds_workloads=False,
 )

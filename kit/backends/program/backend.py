@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +33,8 @@ from kit.profile.schema import ProgramSource, file_sha256
 PARTS = ("step", "synchronize", "batches", "tokens")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
+# Folders of Python, of installed packages and of Steadykit: code in them is not the user's.
+LIBRARIES = (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), str(Path(__file__).parents[2]))
 
 
 class UserProgram(Runnable):
@@ -186,17 +189,19 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
 
 
 def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | None:
-    """Return the last line of the program's own code that the exception passed, and its file; None if it passed none.
+    """Return the last line of the user's own code that the exception passed, and its file; None if it passed none.
 
-    The code of a function that was sent is in cells of a notebook: their sources are known, though they are no files.
+    Own is what lies in no library: the program, its neighbors, the script that sent it, or cells of a notebook, whose
+    sources are known, though they are no files.
     """
-    frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-    own_lines = [
-        (name, line)
-        for name, line in frames
-        if name == source.path or (name in linecache.cache and not Path(name).exists())
-    ]
-    return own_lines[-1] if any(name == source.path for name, _ in own_lines) else None
+
+    def is_own(name: str) -> bool:
+        if Path(name).exists():
+            return name == source.path or not name.startswith(LIBRARIES)
+        return name in linecache.cache and name.startswith(("/", "<ipython"))  # others are made by libraries
+
+    frames = traceback.extract_tb(error.__traceback__)
+    return next(((frame.filename, frame.lineno or 0) for frame in reversed(frames) if is_own(frame.filename)), None)
 
 
 def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
