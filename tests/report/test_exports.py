@@ -164,10 +164,10 @@ def test_rows_that_others_disturbed_are_counted_where_the_format_has_no_mark(tmp
     rows = run_comparison(profile).rows
     disturbed = sum(bool(row.value("is_disturbed")) for row in rows)
     assert disturbed
-    for format_name, said in (("bmf", f" {disturbed} of {len(rows)} rows"), ("github-benchmark", "")):
+    for format_name, warning in (("bmf", f" {disturbed} of {len(rows)} rows"), ("github-benchmark", "")):
         done = kit(tmp_path, "export", format_name, profile)
         assert done.returncode == 0 and json.loads(done.stdout)
-        assert said in done.stderr and bool(said) == bool(done.stderr)
+        assert warning in done.stderr and bool(warning) == bool(done.stderr)
 
 
 def test_what_cannot_be_exported_is_one_line(written, tmp_path):
