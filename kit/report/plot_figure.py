@@ -290,7 +290,7 @@ def _write_around(
         machines.append(f"{named}{head.suite} on {' · '.join(device_words(head))}")
         origins.append(f"{label} · {moment(head.created)} · {counted(head.rounds, 'round')} · kit {head.kit}")
     shown = several(list(dict.fromkeys(row["workload"] for row in rows)))
-    alone = [" ".join(line) for line in looks] if len(looks) == 1 else []
+    alone = [name for name in (" ".join(line) for line in looks) if name != shown] if len(looks) == 1 else []
     what = f"{request.metric} by {request.kind}" if request.metric else KINDS[request.kind].title
     title = request.title or ", ".join([f"{what}: {shown}", *alone])
 
