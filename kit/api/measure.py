@@ -78,8 +78,8 @@ def measure(
         raise KitError("kit.measure() handles signals, which only the main thread can; call it there")
     if not isinstance(programs, Mapping) or not programs:
         raise KitError('kit.measure() names no program; give a dictionary, as {"old": old, "new": new}')
-    batches = (batch,) if isinstance(batch, int) else batch
-    if isinstance(batch, str) or not all(type(size) is int for size in batches):
+    batches = tuple(batch) if isinstance(batch, Sequence) else (batch,)
+    if not all(type(size) is int for size in batches):
         raise KitError(f"batch is {batch!r}; give a whole number, or a list of them")
     if variants is not None and not isinstance(variants, Mapping):
         raise KitError(
@@ -99,7 +99,7 @@ def measure(
             rounds=rounds,
             precision_pct=until_precision_pct,
             budget_s=budget_s,
-            batches=tuple(batches),
+            batches=batches,
             devices=(device,),
             tasks=() if task is None else (task,),
             threads=() if threads is None else (threads,),

@@ -76,11 +76,11 @@ def job(tmp_path):
 
     def run(base_work, head_work, *, github=FORK, known="", **inputs):
         (tmp_path / "known").write_text(known)
-        older = commit(f"{head_work}# older")
+        older, base, head = commit(f"{head_work}# older"), commit(base_work), commit(head_work)
         if "github.event.pull_request.number" in github:
             # The base branch has got commits since, and HEAD was merged with them.
-            github = github | {"github.event.pull_request.base.sha": older}
-        base, head = commit(base_work), commit(head_work)
+            shas = {"github.event.pull_request.base.sha": older, "github.event.pull_request.head.sha": head}
+            github = github | shas
         git("checkout", "--quiet", git("commit-tree", "HEAD^{tree}", "-p", base, "-p", head, "-m", "merge").strip())
         given = {"program": "bench/model.py", "python-path": "src", "base": base} | inputs
         path = f"{commands}:{os.environ['PATH']}"

@@ -101,6 +101,7 @@ def test_what_cannot_be_is_one_line(written, tmp_path, monkeypatch):
         lambda: kit.measure({"own": "own.py"}, rounds=0),
         lambda: kit.measure({"own": "own.py"}, batch=[64, 0]),
         lambda: kit.measure({"own": "own.py"}, batch="64"),
+        lambda: kit.measure({"own": "own.py"}, batch=64.0),
         lambda: kit.measure({"own": "own.py"}, variants=["old"]),
         lambda: kit.measure({"own": "own.py"}, rounds=3, until_precision_pct=2.0),
         lambda: kit.measure({"own": "own.py"}, until_precision_pct=0.0),

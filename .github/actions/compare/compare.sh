@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures PROGRAM with the code of BASE and with that of the commit that is checked out, and judges the difference.
-# Reads PROGRAM, BASE (or PULLED_INTO), SOURCE, ALLOWED, ROUNDS and BATCH; writes the summary, and `folder` and `verdict` as outputs.
+# Reads PROGRAM, BASE (if it is empty, PULLED and PULLED_INTO), SOURCE, ALLOWED, ROUNDS and BATCH; writes the summary, and
+# `folder` and `verdict` as outputs.
 set -euo pipefail
 
 refuse() {
@@ -10,10 +11,11 @@ refuse() {
 }
 
 if [[ -z $BASE ]]; then
-  # On pull_request HEAD is a merge with the base branch of now, which may have more than the base that the event names.
-  # A shallow checkout lacks the parents, but not their names.
+  # On pull_request HEAD is GitHub's merge of the pull request into the base branch of now, which may have more commits than
+  # the base that the event names. A merge of the author's own has the pull request's head in no such place. A shallow
+  # checkout lacks the parents, but not their names.
   parents=($(git cat-file commit HEAD | sed -n '/^$/q; s/^parent //p'))
-  if [[ ${#parents[@]} == 2 && -n $PULLED_INTO ]]; then BASE=${parents[0]}; else BASE=$PULLED_INTO; fi
+  if [[ ${#parents[@]} == 2 && ${parents[1]} == "$PULLED" ]]; then BASE=${parents[0]}; else BASE=$PULLED_INTO; fi
 fi
 [[ -n $BASE ]] || refuse "There is no base: give the input base, or run on pull_request"
 command -v kit >/dev/null || refuse "There is no kit: install steadykit and what the program imports before this action"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 import sys
 import sysconfig
 import traceback
@@ -34,7 +35,10 @@ PARTS = ("step", "synchronize", "batches", "tokens")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 # Folders of Python, of installed packages and of Steadykit: code in them is not the user's.
-LIBRARIES = (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), str(Path(__file__).parents[2]))
+LIBRARIES = tuple(
+    f"{folder}{os.sep}"
+    for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
+)
 
 
 class UserProgram(Runnable):
