@@ -10,7 +10,8 @@ import click
 
 from kit.cli.compare import run_comparison
 from kit.cli.options import check_out, labels_of, say
-from kit.profile.store import read_profile, write_atomically
+from kit.files import write_atomically
+from kit.profile.store import read_profile
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
 

@@ -9,7 +9,8 @@ import click
 from kit.cli.compare import framework_titles
 from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_files
 from kit.extras import need
-from kit.profile.store import read_profile, write_atomically
+from kit.files import write_atomically
+from kit.profile.store import read_profile
 from kit.report.plain import one_line
 from kit.report.plot_kinds import KINDS, PlotRequest, Scale, usual_kind
 

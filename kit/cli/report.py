@@ -10,7 +10,8 @@ import click
 from kit.cli.compare import CompareRequest, compared, framework_titles, table_with_published
 from kit.cli.options import PROFILES, check_out, labels_of, profile_files
 from kit.errors import KitError
-from kit.profile.store import read_profile, write_atomically
+from kit.files import write_atomically
+from kit.profile.store import read_profile
 from kit.report.plain import one_line
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from kit.errors import KitError
+from kit.files import write_atomically
 from kit.printable import printable_line
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
@@ -64,31 +63,6 @@ def sha256_of(value: Any) -> str:  # noqa: ANN401 - any JSON value
 def profile_digest(profile: dict[str, Any]) -> str:
     """Return the digest of a decoded profile: over everything but its own `digest` field."""
     return sha256_of({name: value for name, value in profile.items() if name != "digest"})
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a power cut, finds the old one or the new one and never a part.
-
-    Raises:
-        OSError: the disk is full, or the folder is gone; nothing is left behind.
-    """
-    temporary = path.with_name(f".kit-{uuid.uuid4().hex}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    # The folder's own entries, so that the rename survives a power cut.
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_profile(path: Path, profile: Profile, steps: Mapping[str, Steps] | None = None) -> None:

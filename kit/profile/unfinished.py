@@ -22,13 +22,14 @@ import msgspec
 import numpy as np
 
 from kit.environment import COMMAND
+from kit.files import write_atomically
 from kit.profile.cell import Cell
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorResponse
-from kit.profile.store import ProfileError, Steps, launch_id, write_atomically
+from kit.profile.store import ProfileError, Steps, launch_id
 
 SUFFIX = ".rounds"
 PLAN = "run.json"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kit.profile.store import write_atomically
+from kit.files import write_atomically
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path):
 LITTLE_ROOM = """
 import resource, signal, sys
 from pathlib import Path
-from kit.profile.store import write_atomically
+from kit.files import write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 write_atomically(Path(sys.argv[1]), bytes(100_000))

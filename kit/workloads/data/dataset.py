@@ -26,8 +26,8 @@ from zipfile import BadZipFile, ZipFile
 
 from kit.environment import DATA
 from kit.errors import KitError
+from kit.files import write_atomically
 from kit.profile.reason import Reason, reason
-from kit.profile.store import write_atomically
 
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
     import numpy as np

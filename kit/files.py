@@ -1,0 +1,114 @@
+"""Files: what they may be called, how they are replaced, and how those that others wrote are read.
+
+A name that comes out of a profile, a suite or a journal is somebody else's text. Only `name_of` makes a file's name of
+such a text, and only `inside` joins it to a folder that the user named. `write_atomically` replaces the file that it is
+given and touches no other. `read_limited` reads regular files only, and never more bytes than its caller expects.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from kit.errors import KitError
+
+# Linux limits a name to 255 bytes. The rest is for what stands around the text: a time, an id, an ending.
+NAME_MAX = 150
+_UNFIT = re.compile(r"[^A-Za-z0-9._+-]+|^[.+-]+")
+# Two texts that become alike without their odd characters differ in this many digits of their SHA-256.
+_HASH_DIGITS = 8
+
+
+def name_of(text: str) -> str:
+    """Return a file's name for any text: the text itself where it can be one.
+
+    Otherwise odd characters become `_`, and a part of the text's SHA-256 follows, so that two texts have two names.
+    """
+    fit = _UNFIT.sub("_", text)[:NAME_MAX]
+    if fit == text and text:
+        return text
+    return f"{fit or '_'}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:_HASH_DIGITS]}"
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of a file below a folder that the user named.
+
+    Raises:
+        KitError: the name, or a link on its way, leads out of the folder.
+    """
+    path = folder / name
+    if ".." in Path(name).parts or not path.resolve().is_relative_to(folder.resolve()):
+        raise KitError(f"{path} leads out of {folder}; choose another folder")
+    return path
+
+
+def write_atomically(path: Path, data: bytes, *, replaces: bool = True) -> None:
+    """Write a file so that a reader, or a power cut, finds the old one or the new one and never a part.
+
+    Raises:
+        FileExistsError: a file is there, and this one `replaces` none.
+        OSError: the disk is full, or the folder is gone; nothing is left behind.
+    """
+    temporary = path.with_name(f".kit-{uuid.uuid4().hex}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replaces:
+            temporary.replace(path)
+        else:
+            _rename_to_new(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    # The folder's own entries, so that the rename survives a power cut.
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rename_to_new(temporary: Path, path: Path) -> None:
+    """Rename a file; FileExistsError where another one has the name, whenever it came."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some network file systems have no links; there, a file that comes between these two lines is replaced.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.replace(path)
+    else:
+        temporary.unlink()
+
+
+def read_limited(path: Path, most_b: int) -> bytes:
+    """Return the content of a regular file of at most `most_b` bytes. It does not wait for a pipe or a device.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger; the message says which.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if status.st_size > most_b:
+            raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes, and the limit is {most_b:,}", str(path))
+        # A file that grows while it is read stays within the limit, too.
+        data = file.read(most_b + 1)
+    if len(data) > most_b:
+        raise OSError(errno.EINVAL, f"it has more than {most_b:,} bytes", str(path))
+    return data
