@@ -81,15 +81,12 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
     """Rename a file; FileExistsError where another one has the name, whenever it came."""
     try:
         os.link(temporary, path)
-    except FileExistsError:
-        raise
+        temporary.unlink()
     except OSError:
         # Some network file systems have no links; there, a file that comes between these two lines is replaced.
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         temporary.replace(path)
-    else:
-        temporary.unlink()
 
 
 def read_limited(path: Path, most_b: int) -> bytes:

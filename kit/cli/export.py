@@ -10,7 +10,7 @@ import click
 
 from kit.cli.compare import run_comparison
 from kit.cli.options import check_out, labels_of, say
-from kit.files import write_atomically
+from kit.files import inside, write_atomically
 from kit.profile.store import read_profile
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
@@ -57,7 +57,7 @@ def export(  # noqa: PLR0917 - click passes them by name
         sys.stdout.buffer.write(files[""])
         return
     for name, content in files.items():
-        file = out / name if name else out
+        file = inside(out, name) if name else out
         if name:
             file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, content)

@@ -174,7 +174,7 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
         try:
             wait_for_quiet(running.plan.cpus, request.quiet_s or 0.0, stop, say)
             with RunProgress(running.plan, running.rounds_done) as progress:
-                profile = running.run(progress, stop, request.budget_s)
+                profile = running.run(progress, stop, request.budget_s, replaces=request.force)
         except KeyboardInterrupt:
             pass
         else:
@@ -192,7 +192,9 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{planned} rounds{more} saved"
-            again = f" --budget {request.budget_s:g}" if request.budget_s else ""  # a resumed run takes it anew
+            # A resumed run takes these anew.
+            again = f" --budget {request.budget_s:g}" if request.budget_s else ""
+            again += " --force" if request.force else ""
             say(f"{why}; {saved}. Resume: `{resume_command(running.path)}{again}`")
     return profile
 
@@ -210,7 +212,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
 
     if request.resume:
         again = {option: value for option, value in request.decided().items() if option in typed}
-        running = Run.resume(Path(request.out), again)
+        running = Run.resume(Path(request.out), request, again)
         allocated_hosts(running.plan.suite.hosts)
         return running
     plan = plan_run(request, say)

@@ -91,6 +91,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     slowdown_pct: float = 0.0  # injected into every step of its workers, as the suite selftest does; timed separately
 
     @property
+    def names_code(self) -> bool:
+        """Whether its workers run what the kit does not have: another interpreter, an image, or what variables load."""
+        return bool(self.python or self.image or self.env)
+
+    @property
     def all_reduces(self) -> bool:
         """Whether its devices average their gradients."""
         return self.env.get(NO_ALL_REDUCE, "") in ("", "0")

@@ -10,8 +10,10 @@ reading a profile.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from kit.errors import KitError
-from kit.files import write_atomically
+from kit.files import read_limited, write_atomically
 from kit.printable import printable_line
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 # A profile takes about 3 kB a launch. A file larger than this is something else, and decoding it would fill the memory.
 FILE_MAX_B = 64 << 20
+# A step takes one to three bytes there; no run has made a tenth of so many.
+SIDECAR_MAX_B = 1 << 30
 SCHEMA_PATTERN = re.compile(rf"{re.escape(SCHEMA_NAME)}/(\d{{1,6}})\.(\d{{1,6}})")
 
 Steps: TypeAlias = "NDArray[np.int64]"
@@ -65,29 +69,52 @@ def profile_digest(profile: dict[str, Any]) -> str:
     return sha256_of({name: value for name, value in profile.items() if name != "digest"})
 
 
-def write_profile(path: Path, profile: Profile, steps: Mapping[str, Steps] | None = None) -> None:
+def write_profile(
+    path: Path, profile: Profile, steps: Mapping[str, Steps] | None = None, *, replaces: bool = True
+) -> None:
     """Write `profile` to `path` and its raw steps next to it; sets `sidecar` and `digest`.
+
+    The sidecar of the profile that is replaced goes, if it is one: another file that a profile names stays.
 
     Args:
         path: of the profile.
         profile: to be written; every number in it is finite.
         steps: int64 array of each launch by its `launch_id`.
+        replaces: any file. If not, only an earlier profile of the same run.
 
     Raises:
+        FileExistsError: another file is there, and this one `replaces` none.
         OSError: the disk is full, or the folder is gone.
     """
-    replaced = None
+    earlier = None
     with suppress(KitError):
-        replaced = read_profile(path).sidecar
+        earlier = read_profile(path)
+    is_of_this_run = earlier is not None and earlier.id == profile.id
+    if not (replaces or is_of_this_run) and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     if steps:
         profile.sidecar, data = pack_steps(path, steps)
         write_atomically(path.with_name(profile.sidecar.file), data)
     plain = msgspec.to_builtins(profile)
     profile.digest = plain["digest"] = profile_digest(plain)
-    write_atomically(path, canonical_json(plain) + b"\n")
-    if replaced is not None and (profile.sidecar is None or replaced.file != profile.sidecar.file):
-        with suppress(OSError):
-            path.with_name(Path(replaced.file).name).unlink()
+    write_atomically(path, canonical_json(plain) + b"\n", replaces=replaces or is_of_this_run)
+    if earlier is not None and earlier.sidecar is not None and earlier.sidecar != profile.sidecar:
+        _remove_sidecar(path, earlier.sidecar)
+
+
+def _sidecar_name(profile_path: Path, sha256: str) -> str:
+    """Return the name of a profile's sidecar; a profile that is written anew gets another one."""
+    return f"{profile_path.name}.{sha256[:8]}.steps.npz"
+
+
+def _remove_sidecar(profile_path: Path, sidecar: Sidecar) -> None:
+    """Remove the sidecar of a profile that has been replaced: a file of that name, with the content that it states."""
+    if sidecar.file != _sidecar_name(profile_path, sidecar.sha256):
+        return
+    file = profile_path.with_name(sidecar.file)
+    with suppress(OSError):
+        if not file.is_symlink() and hashlib.sha256(read_limited(file, SIDECAR_MAX_B)).hexdigest() == sidecar.sha256:
+            file.unlink()
 
 
 def read_profile(path: Path) -> Profile:
@@ -183,8 +210,7 @@ def pack_steps(profile_path: Path, steps: Mapping[str, Steps]) -> tuple[Sidecar,
     np.savez_compressed(packed, names=np.array(names, dtype=np.str_), **arrays)  # type: ignore[arg-type]
     data = packed.getvalue()
     sha256 = hashlib.sha256(data).hexdigest()
-    # The name has a part of the SHA-256, so that a profile that is written anew gets another sidecar.
-    name = f"{profile_path.name}.{sha256[:8]}.steps.npz"
+    name = _sidecar_name(profile_path, sha256)
     return Sidecar(file=name, sha256=sha256, steps=sum(array.size for array in arrays.values())), data
 
 

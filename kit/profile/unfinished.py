@@ -9,6 +9,7 @@ The folder goes when the profile is complete. A file that is torn or damaged cos
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -22,14 +23,14 @@ import msgspec
 import numpy as np
 
 from kit.environment import COMMAND
-from kit.files import write_atomically
-from kit.profile.cell import Cell
+from kit.files import read_limited, write_atomically
+from kit.profile.cell import Cell, Variant
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorResponse
-from kit.profile.store import ProfileError, Steps, launch_id
+from kit.profile.store import FILE_MAX_B, SIDECAR_MAX_B, ProfileError, Steps, launch_id, read_profile
 
 SUFFIX = ".rounds"
 PLAN = "run.json"
@@ -54,6 +55,28 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same ones
 
 
+class _Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Those options of `kit run` that name code."""
+
+    suite: str = msgspec.field(default="", name="SUITE")
+    programs: list[str] = msgspec.field(default=[], name="--program")
+    variants: list[str] = msgspec.field(default=[], name="--variant")
+
+
+class _Code(msgspec.Struct, frozen=True, kw_only=True):
+    """The code that a run starts besides the kit's own."""
+
+    programs: dict[str, Any] = {}
+    variants: list[Variant] = []
+
+
+class _Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a plan that says which code the run starts, and how it was named."""
+
+    options: _Options = _Options()
+    suite: _Code = _Code()
+
+
 class SavedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """A finished launch, and every step it made (`kit.profile.store`)."""
 
@@ -72,18 +95,54 @@ def folder_of(profile_path: Path) -> Path:
 
 
 def resume_command(profile: Path | str, command: str | None = None) -> str:
-    """Return the shell command that resumes an unfinished run.
+    """Return the shell command that resumes an unfinished run, with the code that it runs named anew.
 
     `command` is what the run was started with; null: KIT_COMMAND, else `kit run`.
     """
-    return f"{command or os.environ.get(COMMAND) or 'kit run'} --resume --out {shlex.quote(str(profile))}"
+    begun = command or os.environ.get(COMMAND) or "kit run"
+    return f"{begun} {shlex.join([*_code_named(Path(profile)), '--resume', '--out', str(profile)])}"
+
+
+def _code_named(path: Path) -> list[str]:
+    """Return the words of a run's command that name code: a suite's file, programs and variants."""
+    begun = _Begun()
+    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        begun = msgspec.json.decode(read_limited(folder_of(path) / PLAN, FILE_MAX_B), type=_Begun)
+    options, code = begun.options, begun.suite
+    is_of_suite = [bool(code.programs) and not options.programs]
+    is_of_suite += [variant.names_code and not options.variants for variant in code.variants]
+    words = [options.suite] if any(is_of_suite) else []
+    words += [word for text in options.programs for word in ("--program", text)]
+    return words + [word for text in options.variants for word in ("--variant", text)]
 
 
 def unfinished_refusal(path: Path) -> ProfileError:
-    """Return the refusal of a profile whose run is unfinished: the user alone removes what was measured."""
+    """Return the refusal of a profile whose run is unfinished: what was measured stays."""
     folder = folder_of(path)
-    ways = f"resume it with `{resume_command(path)}`, or remove it with `rm -r {shlex.quote(str(folder))}`"
-    return ProfileError(f"{folder} holds an unfinished run; {ways}")
+    with suppress(OSError):
+        lock = os.open(folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _alive(path, lock)
+        finally:
+            os.close(lock)
+    return ProfileError(
+        f"{folder} holds an unfinished run; resume it with `{resume_command(path)}`, or choose another --out"
+    )
+
+
+def _alive(path: Path, lock: int) -> ProfileError:
+    """Return the refusal of a profile that a run is writing now, named as the kernel lists the owner of its lock."""
+    status, process = os.fstat(lock), ""
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text("ascii").splitlines():
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(status.st_ino) and int(words[4]) > 0:
+                process = f" (process {words[4]})"
+    return ProfileError(
+        f"{path} is being written by a run that is alive{process}; wait until it ends, or choose another --out"
+    )
 
 
 class UnfinishedRun:
@@ -93,16 +152,18 @@ class UnfinishedRun:
         """Keep other runs out of the folder until `close`, or until the process ends."""
         self.path, self.plan = path, plan
         self._folder = folder_of(path)
+        self._open()
+
+    def _open(self) -> None:
         self._lock = os.open(self._folder / PLAN, os.O_RDONLY | os.O_CLOEXEC)
         # Some network file systems keep no locks; measuring is possible there all the same.
         with suppress(OSError):
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                refusal = _alive(self.path, self._lock)
                 self.close()
-                raise ProfileError(
-                    f"{self._folder}: another kit run is writing here; wait until it ends, or stop it"
-                ) from None
+                raise refusal from None
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan) -> Self:
@@ -113,8 +174,7 @@ class UnfinishedRun:
         """
         folder = folder_of(path)
         try:
-            folder.mkdir()
-            write_atomically(folder / PLAN, msgspec.json.encode(plan))
+            _make(folder, plan)
         except FileExistsError:
             raise unfinished_refusal(path) from None
         except OSError as error:
@@ -137,21 +197,40 @@ class UnfinishedRun:
             )
         folder = folder_of(path)
         try:
-            plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=RunPlan)
+            plan = msgspec.json.decode(read_limited(folder / PLAN, FILE_MAX_B), type=RunPlan)
         except FileNotFoundError:
-            is_complete = "this run is complete; nothing is left to resume"
-            why = is_complete if path.is_file() else "there is no unfinished run; leave out --resume to start one"
-            raise ProfileError(f"{path}: {why}") from None
+            raise ProfileError(f"{path}: {_why_nothing_is_left(path)}") from None
         except OSError as error:
             raise ProfileError(f"{folder} cannot be read: {error.strerror}; resume as the run's own user") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProfileError(
-                f"{folder} is damaged, or from another version of the kit ({error}); remove it to start again"
+                f"{folder} is damaged, or from another version of the kit ({error}); choose another --out"
             ) from None
         return cls(path, plan)
 
+    def restore(self) -> None:
+        """Make the folder again that somebody has removed under a run that is alive; its launches are saved anew.
+
+        Raises:
+            ProfileError: another run has begun there since.
+            OSError: it cannot be written.
+        """
+        self.close()
+        try:
+            _make(self._folder, self.plan)
+        except FileExistsError:
+            raise unfinished_refusal(self.path) from None
+        self._open()
+
     def save(self, saved: SavedLaunch) -> None:
-        """Write one finished launch and wait until the disk has it; OSError where it has no room."""
+        """Write one finished launch and wait until the disk has it.
+
+        Raises:
+            FileNotFoundError: the folder has been removed; another that lies there in its place is not written to.
+            OSError: the disk has no room.
+        """
+        if os.stat(self._folder / PLAN).st_ino != os.fstat(self._lock).st_ino:  # noqa: PTH116 - as fstat beside it
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._folder))
         name = hashlib.sha256(launch_id(saved.launch).encode()).hexdigest()[:12]
         write_atomically(self._folder / f"r{saved.launch.round:04}-{name}.json", msgspec.json.encode(saved))
 
@@ -159,8 +238,8 @@ class UnfinishedRun:
         """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
         launches = []
         for file in sorted(self._folder.glob("r[0-9]*.json")):
-            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-                launches.append(msgspec.json.decode(file.read_bytes(), type=SavedLaunch))
+            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                launches.append(msgspec.json.decode(read_limited(file, SIDECAR_MAX_B), type=SavedLaunch))
         return launches
 
     def close(self) -> None:
@@ -171,3 +250,19 @@ class UnfinishedRun:
         """Delete the folder: the profile now holds everything."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self.close()
+
+
+def _make(folder: Path, plan: RunPlan) -> None:
+    """Make the folder of a run, which its user alone may read: a plan has the values of a variant's variables."""
+    folder.mkdir(0o700)
+    write_atomically(folder / PLAN, msgspec.json.encode(plan))
+
+
+def _why_nothing_is_left(path: Path) -> str:
+    """Return why the run of a profile cannot be resumed that has no folder beside it."""
+    if not path.exists():
+        return "there is no unfinished run; leave out --resume to start one"
+    with suppress(ProfileError):
+        if read_profile(path).interrupted:
+            return f"it lacks rounds, and {folder_of(path).name} with what it needs is gone; choose another --out"
+    return "this run is complete; nothing is left to resume"

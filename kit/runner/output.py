@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import datetime
 from pathlib import Path
 
 from kit.errors import KitError
+from kit.files import name_of
 from kit.profile.unfinished import folder_of, unfinished_refusal
-
-# A suite may be somebody else's file. In its name nothing may lead out of the folder, hide the profile or look like an
-# option, and the time and the run's id after it must fit.
-_UNFIT = re.compile(r"[^\w.-]+|^[.-]+", re.ASCII)
-_SUITE_MAX = 60
 
 
 def profile_path(out: str | None, suite: str, run_id: str, created: str, *, replace: bool = False) -> Path:
@@ -24,8 +19,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
     Raises:
         KitError: the file is there already, an unfinished run is, or its folder is not.
     """
-    fit = _UNFIT.sub("_", suite)[:_SUITE_MAX] or "_"
-    name = f"{fit}-{datetime.fromisoformat(created):%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
+    name = f"{name_of(suite)}-{datetime.fromisoformat(created):%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
     path = Path(out) if out else Path(name)
     try:
         if out and (path.is_dir() or out.endswith("/")):

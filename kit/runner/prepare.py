@@ -42,7 +42,7 @@ from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import sources_of
 from kit.suites.request import RunRequest, requested_suite
-from kit.suites.suite import Suite, load_suite
+from kit.suites.suite import Suite, load_suite, suite_file
 from kit.version import __version__
 from kit.workloads.catalog import DATASETS, WORKLOADS, resolve_data
 from kit.workloads.data.dataset import data_folder
@@ -64,6 +64,9 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
     phase_limit_s()
     measured_lags_ns()  # a wrong KIT_GPU_FILE is refused here; later it would cost the GPUs' sensors
     suite = requested_suite(request)
+    foreign = code_of_file(request, suite)
+    for line in foreign.values():
+        say(line)
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=request.backends)
     networks = [cell for cell in planned if not is_operation(cell)]
@@ -80,7 +83,9 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
         raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
     _check_devices(planned, variants, request.hosts)
     check_images(planned, variants)
-    cells, skipped = drop_missing_backends(planned, variants, request.backends)
+    # A dry run starts nothing that a suite's file names.
+    asked = [variant for variant in variants if not (request.dry_run and variant.name in foreign)]
+    cells, skipped = drop_missing_backends(planned, asked, request.backends)
     for entry in skipped:
         say(f"skipped: {sentence(entry.reason)}")
     threads = threads_here()
@@ -93,10 +98,29 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
     data = ensure_data(cells, request.data, fetch=not request.dry_run)
     if data[1] is not None:
         say(f"{sentence(data[1])}; using synthetic data of the same shapes")
-    plan = prepare(request, suite, cells, variants, skipped=skipped, data=data)
+    plan = prepare(request, suite, cells, variants, asked=asked, skipped=skipped, data=data)
     for kind, model in devices_idle(plan.identity, cells) if not request.devices else ():
         say(f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it")
     return plan
+
+
+def code_of_file(request: RunRequest, suite: Suite) -> dict[str, str]:
+    """Return what a suite's file makes a run start, by the name of the program or variant, each as a line to say.
+
+    Nothing of a suite of the kit, and nothing that the command line names itself.
+    """
+    file = suite_file(request.suite_name)
+    if file is None:
+        return {}
+    lines = {}
+    for name, program in ({} if request.programs else suite.programs).items():
+        lines[name] = f"{file} runs {program.path} as program {name}"
+    for name, table in ({} if request.variants else suite.variants).items():
+        settings = [f"{kind} {value}" for kind, value in (("python", table.python), ("image", table.image)) if value]
+        settings += [f"{variable}={value}" for variable, value in table.env.items()]
+        if settings:
+            lines[name] = f"{file} runs variant {name} with {', '.join(settings)}"
+    return {name: printable_line(line) for name, line in lines.items()}
 
 
 def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
@@ -153,7 +177,7 @@ def with_digests(variants: Sequence[Variant]) -> list[Variant]:
 def drop_missing_backends(
     cells: Sequence[Cell], variants: Sequence[Variant], asked_for: Sequence[str]
 ) -> tuple[list[Cell], list[Skipped]]:
-    """Leave out the cells of frameworks that are not installed.
+    """Leave out the cells of frameworks that are not installed for these variants.
 
     Raises:
         KitError: one was asked for by name or by a variant, none is installed, or an interpreter cannot be used.
@@ -164,7 +188,7 @@ def drop_missing_backends(
         if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
             raise KitError(f"variant {variant.name}: {overridden[0]} and --threads both set the threads; leave one out")
     missing: dict[str, Skipped] = {}
-    for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells):
+    for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells if cell.variant in by_name):
         variant = by_name[name]
         if find_backend(backend, variant).version is not None:
             continue
@@ -227,6 +251,7 @@ def prepare(
     cells: Sequence[Cell],
     variants: Sequence[Variant],
     *,
+    asked: Sequence[Variant] | None = None,
     skipped: Sequence[Skipped],
     data: tuple[dict[str, str], Reason | None],
 ) -> RunPlan:
@@ -237,6 +262,7 @@ def prepare(
         suite: that comes of it.
         cells: that can be measured here.
         variants: as workers are started with them, their images' digests known.
+        asked: those whose interpreters may be asked for their packages; null: all.
         skipped: backends without cells.
         data: as `ensure_data` returns it.
     """
@@ -246,7 +272,7 @@ def prepare(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=Kit(version=__version__, revision=kit_revision()),
-        identity=identify(list(dict.fromkeys(cell.backend for cell in cells)), variants),
+        identity=identify(list(dict.fromkeys(cell.backend for cell in cells)), variants if asked is None else asked),
         state_before=state(),
         sensors=sensors,
         suite=SuiteUsed(

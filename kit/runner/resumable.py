@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
@@ -13,8 +14,10 @@ from kit.profile.facts import fact_of
 from kit.profile.identity import Identity
 from kit.profile.reason import reason
 from kit.profile.schema import Kit, ProgramSource, file_sha256
-from kit.profile.unfinished import RunPlan
+from kit.profile.unfinished import RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests
+from kit.suites.program import sources_of
+from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite, suite_file
 from kit.version import __version__
 
@@ -26,10 +29,7 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
         KitError: naming what differs.
     """
     suite = plan.suite
-    sources = {
-        name: msgspec.structs.replace(source, sha256=file_sha256(source.path))
-        for name, source in suite.programs.items()
-    }
+    sources = {name: replace(source, sha256=file_sha256(source.path)) for name, source in suite.programs.items()}
     here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), suite.variants)
     began = _conditions(plan.kit, suite.programs, suite.variants, plan.cpus, plan.identity)
     kit = Kit(version=__version__, revision=kit_revision())
@@ -78,16 +78,43 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
             raise KitError(f"{value} was edited since the run started; start a new run with another --out")
 
 
+def check_code(path: Path, plan: RunPlan, request: RunRequest) -> None:
+    """Let only code run that is the kit's own, or that is typed now: the folder of a run may be somebody else's.
+
+    Raises:
+        KitError: with the command that names the code.
+    """
+    begun_with = str(plan.options.get("SUITE") or "")
+    named = RunRequest(
+        suite=request.suite or ("" if suite_file(begun_with) else begun_with),
+        quick=bool(plan.options.get("--quick")),
+        programs=request.programs,
+        variants=request.variants,
+    )
+    suite = requested_suite(named)
+    programs = {name: replace(source, sha256="") for name, source in sources_of(suite).items()}
+    begun = {name: replace(source, sha256="") for name, source in plan.suite.programs.items()}
+    variants = [replace(variant, image_digest=None) for variant in plan.suite.variants]
+    known = suite.all_variants()
+    unnamed = [f"program {name}" for name, source in begun.items() if programs.get(name) != source]
+    unnamed += [f"variant {variant.name}" for variant in variants if variant.names_code and variant not in known]
+    if unnamed:
+        raise KitError(
+            f"the unfinished run has {', '.join(unnamed)}, which this command does not name; if you trust what it "
+            f"runs, resume it with `{resume_command(path)}`"
+        )
+
+
 def without_counters(plan: RunPlan) -> RunPlan:
     """Return the plan of a run that is resumed: the counters of its state before are null, with the reason."""
     before = plan.state_before
     counters = [name for name in before.facts if fact_of(name).form == "counter"]
-    state = msgspec.structs.replace(
+    state = replace(
         before,
         facts=before.facts | dict.fromkeys(counters),
         reasons=before.reasons | dict.fromkeys(counters, reason("run_resumed")),
     )
-    return msgspec.structs.replace(plan, state_before=state)
+    return replace(plan, state_before=state)
 
 
 def _shown(value: object) -> str:

@@ -30,7 +30,7 @@ from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.next_round import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
 from kit.runner.ranks import Asked, Ranks
-from kit.runner.resumable import check_options, check_resumable, without_counters
+from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
 from kit.runner.worker import phase_limit_s
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder
@@ -40,6 +40,7 @@ from kit.workloads.catalog import resolve_data
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
+    from kit.suites.request import RunRequest
 
 
 PERCENTILES = (50, 95, 99)
@@ -72,8 +73,13 @@ class Run:
         return cls(UnfinishedRun.begin(path, plan), plan)
 
     @classmethod
-    def resume(cls, path: Path, options: Mapping[str, object] = MappingProxyType({})) -> Self:
-        """Resume the run whose folder lies beside `path`; `options` are those of `kit run` that are given again.
+    def resume(cls, path: Path, request: RunRequest, options: Mapping[str, object] = MappingProxyType({})) -> Self:
+        """Resume the run whose folder lies beside `path`.
+
+        Args:
+            path: of its profile.
+            request: what is typed now; it names all code that runs but the kit's own.
+            options: those of `kit run` that are given again.
 
         Raises:
             ProfileError: there is none, or another run is writing it.
@@ -86,6 +92,7 @@ class Run:
         kept = UnfinishedRun.reopen(path)
         try:
             check_options(kept.plan, options)
+            check_code(path, kept.plan, request)
             check_resumable(kept.plan, usable_cpus())
             for name, used in kept.plan.suite.data.items():
                 resolve_data(used, name)
@@ -114,8 +121,12 @@ class Run:
         stop: StopFlag,
         budget_s: float | None = None,
         start: Callable[[WorkerSpec, StopFlag], Asked] = Ranks,
+        *,
+        replaces: bool = False,
     ) -> Profile:
         """Run what remains and write the profile. Past `budget_s` no further round begins.
+
+        A file that another program has put there meanwhile stays, unless this run `replaces` any.
 
         The folder stays then, and where launches were lost with a host.
 
@@ -129,18 +140,20 @@ class Run:
         deadline_ns = now_ns() + int((budget_s or 0) * 1e9) if bounded else None
         try:
             complete = self._rounds(Context(self.plan, start, progress, stop, {}, {}, {}, hosts=hosts), deadline_ns)
-            profile = self._write(interrupted=not complete)
+            profile = self._write(interrupted=not complete, replaces=replaces)
         except (KeyboardInterrupt, OSError, KitError) as error:
             is_interrupt = isinstance(error, KeyboardInterrupt)
             # A profile that --force is to replace does not go for one without a round.
             if self.rounds_done or (is_interrupt and not self.path.exists()):
                 with suppress(OSError):
-                    self._write(interrupted=True)
+                    self._write(interrupted=True, replaces=replaces)
             self._kept.close()
             if is_interrupt:
                 raise
             what = str(error)
-            if isinstance(error, OSError):
+            if isinstance(error, FileExistsError):
+                what = f"{self.path}: this file was made during the run; move it elsewhere"
+            elif isinstance(error, OSError):
                 what = f"{error.filename or self.path}: {error.strerror or error}; fix this"
             raise KitError(f"{what}, then resume with `{resume_command(self.path)}`") from error
         if complete:
@@ -168,8 +181,7 @@ class Run:
             context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):
-                    self._kept.save(kept)
-                    self._take(kept)
+                    self._keep(kept)
             self.rounds_done = number + 1
             self.rounds_s.append((now_ns() - begin_ns) / 1e9)
             round_launches = [launch for launch in self.launches if launch.round == number]
@@ -177,13 +189,23 @@ class Run:
             context.progress.round_done(number, round_launches, repeats)
         return not self.lost
 
+    def _keep(self, kept: SavedLaunch) -> None:
+        """Take a launch and write it to the disk, where others may have removed the folder in the meantime."""
+        self._take(kept)
+        try:
+            self._kept.save(kept)
+        except FileNotFoundError:
+            self._kept.restore()
+            for launch in self.launches:
+                self._kept.save(SavedLaunch(launch=launch, step_ns=self._steps[launch_id(launch)].tobytes()))
+
     def _take(self, kept: SavedLaunch) -> None:
         """A round that was not whole is measured again: the later launch counts."""
         name = launch_id(kept.launch)
         self.launches = [launch for launch in self.launches if launch_id(launch) != name] + [kept.launch]
         self._steps[name] = kept.steps
 
-    def _write(self, *, interrupted: bool) -> Profile:
+    def _write(self, *, interrupted: bool, replaces: bool) -> Profile:
         plan = self.plan
         certificates = (launch.certificate for launch in self.launches)
         launches_by_cell: dict[str, list[Launch]] = {cell.key: [] for cell in plan.cells}
@@ -206,7 +228,7 @@ class Run:
             interrupted=interrupted,
         )
         _add_percentiles(profile, self._steps)
-        write_profile(self.path, profile, self._steps)
+        write_profile(self.path, profile, self._steps, replaces=replaces)
         return profile
 
 

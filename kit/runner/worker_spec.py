@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
+from kit.files import name_of
 from kit.profile.cell import Cell, Variant
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
@@ -111,7 +112,7 @@ def worker_spec(
 
 def compile_cache_folder(plan: RunPlan) -> Path:
     """Return the folder of compilations that later rounds of a run reuse."""
-    return Path(tempfile.gettempdir()) / f"steadykit-{plan.id}-compiled"
+    return Path(tempfile.gettempdir()) / name_of(f"steadykit-{plan.id}-compiled")
 
 
 def _own_cache(plan: RunPlan, worker: WorkerPlan) -> Path:

@@ -14,6 +14,7 @@ import msgspec
 
 from kit.backends.program.about import OWN_AXES
 from kit.errors import KitError
+from kit.files import read_limited
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import FigureName
@@ -22,6 +23,8 @@ from kit.suites.toml_mistake import choices, mistake
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS
 
+# The largest suite of the kit has 2 kB.
+FILE_MAX_B = 1 << 20
 DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
 # Set once for a whole process; cells that differ only in other axes may be programs of one.
@@ -231,7 +234,7 @@ def load_suite(name: str) -> Suite:
         check_choice("suite", name, builtin_suites(), ", or give the path of a .toml file")
         path = Path(__file__).parent / f"{name}.toml"
     try:
-        data = path.read_bytes()
+        data = read_limited(path, FILE_MAX_B)
         text = data.decode()
         tables = tomllib.loads(text)
     except OSError as error:

@@ -33,7 +33,7 @@ from kit.runner.worker import Worker
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
-from kit.suites.suite import Axes, Measure, Suite
+from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
 from kit.workloads.catalog import WORKLOADS
 
@@ -72,7 +72,11 @@ def run_rounds(  # noqa: PLR0917
     """Measure cells that are alike but for their variant in rounds; go on with the run where it was interrupted."""
     stop = StopFlag()
     if folder_of(out).exists():
-        run = Run.resume(out)
+        named = {
+            variant.name: VariantTable(python=variant.python, image=variant.image, env=variant.env)
+            for variant in variants
+        }
+        run = Run.resume(out, RunRequest(variants=named))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         measure = Measure(rounds=rounds, cycles=cycles, share=["task"])

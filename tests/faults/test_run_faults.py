@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from fault_runs import Workplace, unfinished
 
 from kit.profile.store import read_profile
+from kit.profile.unfinished import folder_of
 
 # The run is met in the second round, by the worker that trains, in the midst of a block.
 IN_ROUND_TWO = {"cell": "/train/", "at": "block", "nth": 1, "start": 1}
@@ -114,3 +116,50 @@ def test_a_run_does_not_go_on_with_other_cpus(place):
         assert elsewhere.code == 2
         assert "usable CPUs" in elsewhere.messages[0]
     assert unfinished(place) or elsewhere.code == 0
+
+
+def meanwhile(place, act, *options):
+    """Run, and act once its first round is on the disk."""
+    folder, ended = folder_of(place.path), []
+    running = threading.Thread(target=lambda: ended.append(place.run(*options)))
+    running.start()
+    end = time.monotonic() + 60
+    while not [*folder.glob("r0000-*.json")] and time.monotonic() < end:
+        time.sleep(0.02)
+    result = act(folder)
+    running.join()
+    return ended[0], result
+
+
+def test_beside_a_run_that_is_alive_nobody_is_told_to_delete_it(place):
+    answer, (other, resumed) = meanwhile(place, lambda _: (place.run("--force"), place.go_on()))
+    for refused in (other, resumed):
+        assert refused.code == 2
+        assert "is being written by a run that is alive (process " in refused.messages[0]
+        assert "rm -r" not in refused.stderr
+    assert answer.code == 0, answer.stderr
+    place.check_whole()
+
+
+def test_a_run_whose_folder_is_removed_loses_nothing(place):
+    answer, _ = meanwhile(place, lambda folder: folder.rename(folder.with_name("gone")))
+    assert answer.code == 0, answer.stderr
+    place.check_whole()
+
+
+def test_a_profile_that_was_cut_short_is_not_called_complete(place):
+    assert place.run("--budget", "0.01").code == 0
+    folder = folder_of(place.path)
+    folder.rename(folder.with_name("gone"))
+    assert "it lacks rounds" in place.go_on().messages[0]
+
+
+def test_a_file_that_comes_during_a_run_stays_and_the_run_is_kept(place):
+    answer, _ = meanwhile(place, lambda _: place.path.write_text("mine"))
+    assert answer.code == 2
+    assert place.path.read_text() == "mine"
+    assert "this file was made during the run" in answer.messages[0]
+    place.path.unlink()
+    resumed = place.go_on()
+    assert resumed.code == 0, resumed.stderr
+    place.check_whole()

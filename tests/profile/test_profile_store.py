@@ -78,7 +78,7 @@ def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_th
     old = read_profile(path)
     fewer = dict(list(steps_of(built).items())[:3])
 
-    def cut_off(where, data):
+    def cut_off(where, data, **_):
         if where == path:
             raise OSError(errno.EIO, "cut off between sidecar and profile")
         write_atomically(where, data)

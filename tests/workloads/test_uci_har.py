@@ -127,7 +127,7 @@ def test_no_bytes_crash_it(tmp_path_factory, noise, at):
     for content in (noise, archive[:at] + noise + archive[at + len(noise) :]):
         path.write_bytes(content)
         try:
-            assert member(UCI_HAR_ZIP.read(path), LABELS) in (b"1\n" * 50, None)
+            assert member(UCI_HAR_ZIP.read(path), LABELS, 1 << 20) in (b"1\n" * 50, None)
         except DataError as error:
             assert "\n" not in str(error)
 
@@ -184,3 +184,13 @@ def test_a_download_of_unknown_content_is_refused_and_a_file_of_it_is_not(folder
     assert resolve_data("uci_har", "uci_har").name == "uci_har" and not data.checksum_known()
     (folder / "uci_har.zip").write_bytes(archive)
     assert data.checksum_known()
+
+
+def test_an_archive_that_expands_without_a_limit_is_one_line(plant, monkeypatch):
+    small = UCI_HAR_ZIP._replace(content_max_b=1 << 16)
+    monkeypatch.setattr("kit.workloads.datasets.UCI_HAR_ZIP", small)
+    monkeypatch.setitem(DATASETS, "uci_har", replace(UCI_HAR, files=dict.fromkeys(UCI_HAR.files, (small,))))
+    for archive in (packed(TINY | {LABELS: b"1\n" * (1 << 16)}), nested(packed(TINY) + bytes(1 << 17))):
+        path = plant(archive)
+        message = refused(resolve_data, "auto", "uci_har")
+        assert message.startswith(str(path)) and "65,536 bytes" in message

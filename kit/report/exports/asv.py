@@ -19,11 +19,14 @@ from typing import Any
 import msgspec
 
 from kit.errors import KitError
+from kit.files import inside, name_of, read_limited
 from kit.report.exports import FIGURES, Exported, named_rows
 
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # whole: asv finds no commit by a part of its hash
 COLUMNS = ("result", "params", "version", "started_at", "duration")
 STEP = FIGURES[0]
+# asv keeps the results of all commits in files of their own; benchmarks.json grows with the number of groups alone.
+FILE_MAX_B = 64 << 20
 
 
 def write(exported: Exported) -> dict[str, bytes]:
@@ -41,7 +44,7 @@ def write(exported: Exported) -> dict[str, bytes]:
             f"{exported.path}: {wrong}; give --commit HASH of what was measured, whole as `git rev-parse` prints it"
         )
     profile, identity = exported.profile, exported.profile.identity
-    machine, environment = identity.host[:8] or identity.hardware_sha256[:8], "steadykit"
+    machine, environment = name_of(identity.host[:8] or identity.hardware_sha256[:8]), "steadykit"
     date_ms = round(1000 * datetime.fromisoformat(profile.created).timestamp())
     result_name = f"{machine}/{commit[:8]}-{environment}.json"
     benchmarks, earlier = _read(exported, "benchmarks.json") or {"version": 2}, _read(exported, result_name)
@@ -86,10 +89,10 @@ def write(exported: Exported) -> dict[str, bytes]:
 
 def _read(exported: Exported, name: str) -> dict[str, Any]:
     """Return what an earlier export wrote into a file; nothing if there is none."""
-    file = None if exported.into is None else exported.into / name
+    file = None if exported.into is None else inside(exported.into, name)
     if file is None or not file.exists():
         return {}
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(read_limited(file, FILE_MAX_B), type=dict[str, Any])
     except (OSError, msgspec.DecodeError) as error:
         raise KitError(f"{file} is no file of asv's: {error}; choose another --out") from None

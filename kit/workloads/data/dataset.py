@@ -20,15 +20,17 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from stat import S_IWUSR
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from zipfile import BadZipFile, ZipFile
 
 from kit.environment import DATA
 from kit.errors import KitError
-from kit.files import write_atomically
+from kit.files import read_limited, write_atomically
 from kit.profile.reason import Reason, reason
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
     import numpy as np
     from numpy.typing import NDArray
@@ -40,6 +42,8 @@ SPLITS: tuple[Split, ...] = ("train", "test")
 TIMEOUT_S = (5.0, 20.0)
 # What helps against a file that is there and wrong; it is never deleted for its owner.
 ANEW = "delete it and run again to download it anew"
+# An archive may have other members beside the content, and what does not compress grows a little.
+_FILE_OVER_CONTENT = 2
 # What an archive raises that is damaged, encrypted, or none: gzip, zip, and NumPy's file of arrays.
 DAMAGE = (BadZipFile, EOFError, KeyError, RuntimeError, ValueError, OSError, struct.error, zlib.error, lzma.LZMAError)
 
@@ -76,14 +80,19 @@ class DataFile(NamedTuple):
     # against damage, whoever reads them proves that they fit together, and the profile has the hash of the batches, so
     # that nothing measured on it is compared with what was measured on other data. Downloads are of known content.
     takes_other: bool = False
+    # Of its content; a data set that is larger says so. What expands to more is refused before it fills the memory.
+    content_max_b: int = 1 << 30
 
     def content(self, data: bytes) -> bytes:
         """Return the content of a file of these bytes. Raises DataError where it is damaged."""
         if self.inner:
-            inner = member(data, self.inner)
+            inner = member(data, self.inner, self.content_max_b)
             return data if inner is None else inner
+        if not self.name.endswith(".gz"):
+            return data
         try:
-            return gzip.decompress(data) if self.name.endswith(".gz") else data
+            with gzip.open(BytesIO(data)) as opened:
+                return _limited(opened, self.content_max_b)
         except DAMAGE as error:
             raise DataError(f"truncated, damaged or not gzipped ({error})") from None
 
@@ -94,7 +103,7 @@ class DataFile(NamedTuple):
     def read(self, path: Path) -> bytes:
         """Return the content of the file at `path`, proved. Raises DataError; writes nothing."""
         try:
-            content = self.content(path.read_bytes())
+            content = self.content(read_limited(path, _FILE_OVER_CONTENT * self.content_max_b))
         except OSError as error:
             remedy = "make it readable, or set KIT_DATA to another folder"
             raise DataError(f"{path} cannot be read ({error.strerror or error}); {remedy}") from None
@@ -114,7 +123,7 @@ class DataFile(NamedTuple):
         """
         import pooch
 
-        arrived = BytesIO()
+        arrived = _Limited(_FILE_OVER_CONTENT * self.content_max_b)
         fetch = pooch.HTTPDownloader(timeout=TIMEOUT_S)
         fetch(mirror + self.name if mirror.endswith("/") else mirror, arrived, None)
         content = self.content(arrived.getvalue())
@@ -139,13 +148,41 @@ def data_folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("steadykit")
 
 
-def member(archive: bytes, name: str) -> bytes | None:
-    """Return one member of a zip archive, None where there is none of this name. Raises DataError for no archive."""
+def member(archive: bytes, name: str, most_b: int) -> bytes | None:
+    """Return one member of a zip archive, None where there is none of this name.
+
+    Raises:
+        DataError: it is no archive, or the member expands to more than `most_b` bytes.
+    """
     try:
-        with ZipFile(BytesIO(archive)) as opened:
-            return opened.read(name) if name in opened.namelist() else None
+        with ZipFile(BytesIO(archive)) as zipped:
+            if name not in zipped.namelist():
+                return None
+            with zipped.open(name) as opened:
+                return _limited(opened, most_b)
     except DAMAGE as error:
         raise DataError(f"truncated, damaged or not a zip archive ({error})") from None
+
+
+def _limited(opened: IO[bytes] | gzip.GzipFile, most_b: int) -> bytes:
+    """Return what is left of an open file. Raises DataError where that is more than `most_b` bytes."""
+    content = opened.read(most_b + 1)
+    if len(content) > most_b:
+        raise DataError(f"it expands to more than {most_b:,} bytes, which this data set never has")
+    return content
+
+
+class _Limited(BytesIO):
+    """What a server sends, up to a limit."""
+
+    def __init__(self, most_b: int) -> None:
+        super().__init__()
+        self._most_b = most_b
+
+    def write(self, data: Buffer, /) -> int:
+        if self.tell() + memoryview(data).nbytes > self._most_b:
+            raise DataError(f"more than {self._most_b:,} bytes came")
+        return super().write(data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +279,12 @@ class Dataset:
         parsed = None
         if self.parse_once:
             parsed = paths[0].with_name(f"{self.name}-{split}-{hashlib.sha256(b''.join(contents)).hexdigest()}.npz")
-            with suppress(*DAMAGE), np.load(parsed) as arrays:
-                if arrays.zip.testzip() is None:  # NumPy would read a damaged header before its checksum
+            most_b = sum(file.content_max_b for file in self.files[split])
+            with suppress(*DAMAGE), np.load(BytesIO(read_limited(parsed, most_b))) as arrays:
+                sizes = sum(info.file_size for info in arrays.zip.infolist())
+                if (
+                    sizes <= most_b and arrays.zip.testzip() is None
+                ):  # NumPy would read a damaged header before its checksum
                     return Samples(arrays["inputs"], arrays["targets"])
         try:
             samples = self.read(split, contents)

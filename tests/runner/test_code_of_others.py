@@ -1,0 +1,129 @@
+"""A suite's file and the folder of a run may be others': what they make a run start is named before it starts."""
+
+import json
+import os
+import shlex
+import sys
+
+import pytest
+from kit_process import kit
+
+from kit.profile.unfinished import PLAN, folder_of
+
+MODEL = """
+from pathlib import Path
+Path("ran").touch()
+def program(batch, device):
+    return lambda: sum(range(2000))
+"""
+OTHER = MODEL.replace('"ran"', '"other ran"')
+SUITE = """
+name = "theirs"
+title = "theirs"
+[programs]
+model = { path = "model.py" }
+[variants.stranger]
+python = "PYTHON"
+[variants.plain]
+env = { A = "1" }
+[measure]
+rounds = 1
+cycles = 2
+block_s = 0.03
+lead_in_s = 0.003
+warmup_s = 0.02
+warmup_steps = 3
+energy_s = 0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "other.py").write_text(OTHER)
+    stranger = tmp_path / "python"
+    stranger.write_text(f'#!/bin/sh\ntouch {shlex.quote(str(tmp_path / "python ran"))}\nexec {sys.executable} "$@"\n')
+    stranger.chmod(0o700)
+    (tmp_path / "theirs.toml").write_text(SUITE.replace("PYTHON", str(stranger)))
+    return tmp_path
+
+
+def ran(folder):
+    return {path.name for path in folder.glob("*ran")}
+
+
+def test_a_dry_run_starts_nothing_that_a_suite_names_and_a_run_says_what_it_starts(folder):
+    dry = kit(folder, "run", "theirs.toml", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert ran(folder) == set()
+    for line in ("runs model.py as program model", f"variant stranger with python {folder / 'python'}", "A=1"):
+        assert line in dry.stderr
+    done = kit(folder, "run", "theirs.toml", "--out", "run.json")
+    assert done.returncode == 0, done.stderr
+    assert "runs model.py as program model" in done.stderr.partition("round 1")[0]
+    assert ran(folder) == {"ran", "python ran"}
+
+
+def test_an_unfinished_run_runs_only_what_its_command_names(folder):
+    words = ["--quick", "--rounds", "2", "--no-energy", "--threads", "1", "--budget", "0.01", "--out", "run.json"]
+    done = kit(folder, "run", "--program", "model.py", *words)
+    assert done.returncode == 0, done.stderr
+    resume = shlex.split(done.stderr.rpartition("Resume: `")[2].partition("`")[0])
+    assert resume[:4] == ["kit", "run", "--program", "model.py"]
+    (folder / "ran").unlink()
+    # Not named.
+    bare = kit(folder, "run", "--resume", "--out", "run.json")
+    assert bare.returncode == 2 and "program model" in bare.stderr and "--program model.py" in bare.stderr
+    # Edited: to another program, and to a variant that loads what it likes.
+    plan_file = folder_of(folder / "run.json") / PLAN
+    plan = json.loads(plan_file.read_bytes())
+    for edit in (
+        {"programs": {"model": plan["suite"]["programs"]["model"] | {"path": str(folder / "other.py")}}},
+        {"variants": [{"name": "default", "env": {"A": "1"}}]},
+        {"variants": [{"name": "default", "python": str(folder / "python")}]},
+    ):
+        plan_file.write_text(json.dumps(plan | {"suite": plan["suite"] | edit}))
+        refused = kit(folder, *resume[1:])
+        assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1, refused.stderr
+    assert ran(folder) == set()
+    plan_file.write_text(json.dumps(plan | {"id": "../../x"}))
+    assert oct(folder_of(folder / "run.json").stat().st_mode)[-3:] == "700"
+    # As it was.
+    plan_file.write_text(json.dumps(plan))
+    done = kit(folder, *resume[1:-2])
+    assert done.returncode == 0, done.stderr
+    assert ran(folder) == {"ran"}
+    assert not folder_of(folder / "run.json").exists()
+
+
+def test_a_profile_that_is_replaced_takes_no_other_file_with_it(folder):
+    from profile_builder import profile
+
+    from kit.profile.schema import Sidecar
+    from kit.profile.store import write_profile
+
+    victim = folder / "victim.npz"
+    for name in (victim.name, "run.json.00000000.steps.npz"):
+        (folder / name).write_bytes(b"mine")
+        foreign = profile(rounds=1, cycles=2)
+        foreign.sidecar = Sidecar(file=name, sha256="0" * 64, steps=4)
+        write_profile(folder / "run.json", foreign)
+        write_profile(folder / "run.json", profile(rounds=2, cycles=2))
+        assert (folder / name).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("host", ["../../x", "/tmp", "..", "a/b"])
+def test_no_fact_of_a_profile_leads_an_export_out_of_its_folder(folder, host):
+    from profile_builder import identity, profile
+
+    from kit.profile.store import write_profile
+
+    foreign = profile(rounds=2, cycles=2)
+    foreign.identity = identity(hostname_sha256=host)
+    write_profile(folder / "run.json", foreign)
+    before = set(folder.rglob("*"))
+    done = kit(folder, "export", "asv", "run.json", "--commit", "0123456789" * 4, "--out", "a/b/c")
+    assert done.returncode == 0, done.stderr
+    new = set(folder.rglob("*")) - before - {folder / "a", folder / "a/b"}
+    assert new and all(path.is_relative_to(folder / "a/b/c") for path in new)
+    assert not os.path.lexists(folder.parent / "x")
