@@ -24,6 +24,8 @@ FORMS = {
     "cpuset": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs, such as 0,1 or 0-3"),
     "memory": (r"\d+[bkmgBKMG]?", "a size, such as 8g"),
     "gpus": (r"\d+(,\d+)*", "indices, such as 0,1"),
+    # Without a dash in front, which the printed line would take for an option.
+    "image": (r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*", "an image's name or digest, such as steadykit:cpu"),
 }
 CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 
@@ -43,7 +45,12 @@ def _formed(_context: click.Context, option: click.Parameter, value: str | None)
     type=click.Choice(["docker", "podman"]),
     help="Use this engine. Default: KIT_ENGINE, else Docker, else Podman.",
 )
-@click.option("--image", metavar="NAME", help="Use this image. Default: steadykit:TARGET, built if it is missing.")
+@click.option(
+    "--image",
+    callback=_formed,
+    metavar="NAME",
+    help="Use this image. Default: steadykit:TARGET, built if it is missing.",
+)
 @click.option("--cpus", callback=_formed, metavar="N", help=CPUS_HELP)
 @click.option("--cpuset", callback=_formed, metavar="0,1", help="Pin to these CPUs.")
 @click.option("--memory", callback=_formed, metavar="8g", help="Limit memory.")

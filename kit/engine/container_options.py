@@ -6,8 +6,10 @@ engine's root is the user whose engine it is, and no more; its CPUs are set by a
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Mapping
+from io import StringIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +42,14 @@ class Bind(NamedTuple):
     def kind(self) -> str:
         """The type of the mount."""
         return "bind" if self.source.startswith("/") else "volume"
+
+    def as_words(self) -> str:
+        """Return the value of `--mount`, which both engines read as a line of CSV."""
+        line = StringIO()
+        access = [] if self.writable else ["readonly"]
+        fields = [f"type={self.kind}", f"source={self.source}", f"target={self.inside}", *access]
+        csv.writer(line, lineterminator="").writerow(fields)
+        return line.getvalue()
 
 
 class ContainerOptions(NamedTuple):
@@ -84,10 +94,7 @@ class ContainerOptions(NamedTuple):
 
         user = "0:0" if self.is_rootless and self.user else self.user
         cpuset = None if self._affinity else self.cpuset
-        mounts = [
-            f"type={bind.kind},source={bind.source},target={bind.inside}{'' if bind.writable else ',readonly'}"
-            for bind in self.binds
-        ]
+        mounts = [bind.as_words() for bind in self.binds]
         numbers = self.gpus.split(",") if self.gpus else []
         cdi_gpus = [f"{CDI_GPU}={number}" for number in numbers]
         gpus: dict[str, Any]

@@ -125,6 +125,8 @@ def container_options(run: ContainerRun) -> ContainerOptions:
     for bind in binds:
         if bind.inside in NOT_MOUNTED_AT:
             raise EngineError(f"{bind.inside}: a container has its own folder there; keep your files elsewhere")
+        if not f"{bind.source}{bind.inside}".isprintable():
+            raise EngineError(f"{bind.inside}: its name has a line break or a control character; rename the folder")
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     powercap = {POWERCAP_ROOT: POWERCAP.inside} if run.rapl else {}
     return ContainerOptions(

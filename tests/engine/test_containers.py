@@ -1,5 +1,6 @@
 """A container: hardened, the same in the SDK's arguments and on the printed line, and what an engine cannot give."""
 
+import csv
 import os
 import shlex
 from itertools import pairwise
@@ -18,7 +19,7 @@ from kit.engine.connection import EngineError, connect
 from kit.engine.container import Ended, explained, with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import Image
-from kit.engine.launch import ContainerRun, as_line
+from kit.engine.launch import ContainerRun, as_line, container_options
 from kit.profile.cell import Cell, Variant
 from kit.runner.prepare import check_images
 from kit.version import __version__
@@ -143,7 +144,23 @@ def folder(tmp_path, monkeypatch):
 
 def mounts(line):
     values = [value for option, value in pairwise(shlex.split(line)) if option == "--mount"]
-    return [dict(part.partition("=")[::2] for part in value.split(",")) for value in values]
+    # Docker and Podman read it as CSV.
+    return [dict(part.partition("=")[::2] for part in next(csv.reader([value]))) for value in values]
+
+
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "a,readonly", "a,source=x", "a b", "-a"])
+def test_the_printed_line_mounts_the_folder_that_a_launch_mounts(folder, name):
+    (folder / name).mkdir()
+    run = ContainerRun("cpu", out=f"{folder / name}/run.json")
+    (mount,), (bind,) = mounts(as_line(run)), container_options(run).binds
+    assert (mount["source"], mount["target"], "readonly" in mount) == (bind.source, bind.inside, False)
+    assert mount["source"] == str(folder / name)
+
+
+def test_a_folder_that_no_line_can_name_is_refused(folder):
+    (folder / "a\nb").mkdir()
+    with pytest.raises(EngineError, match="line break"):
+        as_line(ContainerRun("cpu", out="a\nb/run.json"))
 
 
 def test_a_links_own_name_is_found_inside(folder):
@@ -255,6 +272,7 @@ def test_the_hardware_self_test_runs_in_the_targets_image():
     ("words", "line"),
     [
         (("nosuch",), "no suite 'nosuch'; choose from"),  # before an image is built for it
+        (("quick", "--image", "-v/:/host"), "'-v/:/host'; give an image's name"),
         (("quick", "--gpus", "0"), "--gpus does not fit the target cpu; use the target gpu"),
         (("quick", "--cpus", "1.5"), "give a number, such as 4; --cpuset chooses which"),
         (("quick", "--cpus", "1", "--cpuset", "0"), "exclude each other"),
