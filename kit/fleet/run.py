@@ -32,6 +32,8 @@ OVER_TIME = re.compile(r"slurmstepd.* DUE TO TIME LIMIT"), re.compile(r"job time
 # More than ReFrame's report takes.
 REPORT_B = 1 << 20
 LOOK_EVERY_S = 10.0
+# ReFrame 4 expands variables and commands that stand in its folders' names, and splits a local job's path at blanks.
+REWRITTEN = re.compile(r"""[\s"'$`\\]""")
 
 
 class InterruptedFleetError(KitError):
@@ -41,7 +43,14 @@ class InterruptedFleetError(KitError):
 
 
 def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
-    """Return the nodes that are left to measure; a KitError where there are profiles and none are to be resumed."""
+    """Return the nodes that are left to measure.
+
+    Raises:
+        KitError: there are profiles and none are to be resumed, or ReFrame would take a folder's name for another.
+    """
+    for path, remedy in ((plan.folder, "choose another --out"), (str(CHECK), "install Steadykit elsewhere")):
+        if (odd := REWRITTEN.search(path)) is not None:
+            raise KitError(f"{path}: ReFrame reads {odd[0]!r} in a folder's name as something else; {remedy}")
     begun = [node for node in plan.nodes if plan.is_begun(node)]
     if begun and not resume:
         remedy = "add --resume to measure what is missing, or choose another --out"

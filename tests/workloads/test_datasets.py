@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
 import re
 import struct
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +184,35 @@ def test_the_folder_is_kit_data_or_the_users_cache(tmp_path, monkeypatch):
     assert data_folder() == tmp_path
     monkeypatch.setenv("KIT_DATA", "")
     assert data_folder().is_absolute() and "steadykit" in Path(data_folder()).parts
+
+
+def test_a_file_that_expands_without_a_limit_is_one_line(tmp_path):
+    file, path = DataFile("x.gz", (), takes_other=True, content_max_b=1000), tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(bytes(1000)))
+    assert len(file.read(path)) == 1000
+    path.write_bytes(gzip.compress(bytes(1 << 20)))
+    assert "more than 1,000 bytes" in refused(file.read, path)
+    with path.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    assert "limit" in refused(file.read, path)
+
+
+def test_a_server_that_sends_without_an_end_is_not_followed(tmp_path):
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        file = DataFile("x.gz", (), content_max_b=1 << 20)
+        assert "bytes came" in refused(file.download, f"http://127.0.0.1:{server.server_port}/")
+    finally:
+        server.shutdown()
