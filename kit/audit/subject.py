@@ -12,7 +12,7 @@ from functools import cached_property
 from kit.compare.blocks import Counted, counted
 from kit.compare.clean_cycles import CpuLoss, cpu_loss
 from kit.compare.sample import Run, Sample, read_run
-from kit.profile.cell import Cell, Variant
+from kit.profile.cell import NOT_RECORDED, Cell, Variant
 from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch, Threads
 from kit.profile.reason import Reason, reason
@@ -92,9 +92,10 @@ class MeasuredCell:
 
     @property
     def environment(self) -> dict[str, str] | None:
-        """The variables of the first launch that recorded them."""
+        """The variables of the first launch that recorded them, with their values."""
         recorded = (launch.environment for launch in self.launches.values() if launch.environment is not None)
-        return next(recorded, None)
+        first = next(recorded, None)
+        return None if first is None or NOT_RECORDED in first.values() else first
 
     @cached_property
     def lost(self) -> CpuLoss | None:

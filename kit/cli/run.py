@@ -104,6 +104,7 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
 @_option("label", "Name the run in tables (default: its file name).", default="", callback=_label, metavar="TEXT")
 @_option("ceilings", "Also measure peak throughput; report networks as a percentage of it.", is_flag=True)
 @_option("reuse_compiled", "Compile in the first round; later rounds reuse that.", is_flag=True)
+@_option("names_only", "Record names of environment variables, without their values.", is_flag=True)
 @_option("out", "Write the profile to this file or folder.", default="", metavar="PATH")
 @_option("force", "Replace the profile at --out.", is_flag=True)
 @_option("resume", "Resume the unfinished run of --out.", is_flag=True)

@@ -10,7 +10,7 @@ from kit.compare.comparison import GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.joules import HOST, launch_entries
 from kit.compare.parity import agreements
 from kit.devices.catalog import DEVICES
-from kit.profile.cell import AXES, Cell
+from kit.profile.cell import AXES, NOT_RECORDED, Cell
 from kit.profile.identity import Identity
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import Reason, Value
@@ -99,7 +99,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         "scaling": bool(averaging),
         "all_reduce": any(known.all_reduce is not None for known in averaging.values()),
         "all_reduce_not_hidden": any(
-            XLA_OVERLAPS not in (launch.environment or {}).get("XLA_FLAGS", "") for launch in on_gpus
+            (flags := (launch.environment or {}).get("XLA_FLAGS", "")) != NOT_RECORDED and XLA_OVERLAPS not in flags
+            for launch in on_gpus
         ),
     }
     notes += [note(code) for code, is_so in applies.items() if is_so]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Iterable
 
@@ -10,6 +9,7 @@ import psutil
 from msgspec.structs import replace
 
 from kit.devices.catalog import DEVICES
+from kit.fingerprint import private
 from kit.fingerprint.container import container
 from kit.fingerprint.processor import processor
 from kit.fingerprint.software import software
@@ -19,7 +19,13 @@ from kit.profile.reason import Reason
 from kit.profile.store import sha256_of
 
 
-def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Identity:
+def identity(
+    pythons: Iterable[str] = (),
+    *,
+    packages: Iterable[str] = (),
+    prefixes: Iterable[str] = (),
+    names_only: bool = False,
+) -> Identity:
     """Identify this machine, once a run; `kit.fingerprint.software.software` explains the arguments."""
     reasons: dict[str, Reason] = {}
     accelerators: list[Accelerator] = []
@@ -34,9 +40,11 @@ def identity(pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefi
         "memory_b": psutil.virtual_memory().total,
         **device_facts(accelerators),
         **container().facts,
-        **software(reasons, pythons, packages, prefixes),
-        "hostname_sha256": hashlib.sha256(platform.node().encode()).hexdigest(),
+        **software(reasons, pythons, packages, prefixes, names_only=names_only),
+        "hostname_sha256": private.hashed(platform.node()),
     }
+    # Before it is hashed: the profile is written with what is hashed.
+    facts = {name: private.cleaned(value) if isinstance(value, str) else value for name, value in facts.items()}
     return hashed(Identity(facts=facts, reasons=reasons))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint.container import container
+from kit.fingerprint.private import is_secret, recorded
 from kit.profile.identity import Values
 from kit.profile.reason import Reason, reason
 from kit.version import __version__
@@ -41,9 +42,6 @@ NAMES = (
 # Terraform's variables share TensorFlow's prefix, and some are credentials. The Makefile's TORCH_INDEX says where
 # PyTorch was installed from.
 NEVER_PREFIXES = ("TF_VAR_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_", "TORCH_INDEX")
-# People pass profiles on, so variables with these words are left out, whatever their prefix.
-NEVER_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY")
-
 # The Dockerfile writes the image's variables to this file. A zero byte ends each of them, as in /proc/PID/environ.
 BAKED = "etc/steadykit-environment"
 # Launcher -> a variable that it gives all its processes, and those that it sets and that can change speed. PyTorch's
@@ -71,6 +69,8 @@ def software(
     pythons: Iterable[str] = (),
     packages: Iterable[str] = (),
     prefixes: Iterable[str] = (),
+    *,
+    names_only: bool = False,
 ) -> Values:
     """Return facts about the software of this process and of `pythons`, the interpreters that run the frameworks.
 
@@ -81,6 +81,7 @@ def software(
         pythons: paths of interpreters.
         packages: distributions to record beside PACKAGES.
         prefixes: prefixes of environment variables to record beside PREFIXES.
+        names_only: of variables, without their values.
     """
     versions: dict[str, set[str]] = {}
     for python in dict.fromkeys([sys.executable, *pythons]):
@@ -108,7 +109,7 @@ def software(
         "kernel": platform.release(),
         "libc": libc,
         **{f"software.package.{name}": " / ".join(sorted(numbers)) for name, numbers in sorted(versions.items())},
-        **{f"environment.{name}": value for name, value in environment.items()},
+        **{f"environment.{name}": recorded(name, value, names_only=names_only) for name, value in environment.items()},
         **{f"environment_set_by.{name}": who for name, who in setters.items()},
     }
 
@@ -119,9 +120,7 @@ def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] =
     return {
         name: variables[name]
         for name in sorted(variables)
-        if (name in NAMES or name.startswith(known))
-        and not name.startswith(NEVER_PREFIXES)
-        and not any(word in name.upper() for word in NEVER_WORDS)
+        if (name in NAMES or name.startswith(known)) and not name.startswith(NEVER_PREFIXES) and not is_secret(name)
     }
 
 

@@ -19,6 +19,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 DEFAULT_VARIANT = "default"
+# Stands for the value of an environment variable of which only the name is recorded.
+NOT_RECORDED = "<not recorded>"
 # Precision, compile mode and feed of a user program: what it does in its steps is unknown.
 OWN = "own"
 # A precision: float32 arrays on an accelerator, multiplied as the framework does it by default.

@@ -52,6 +52,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     clock: ClockChoice
     label: str = ""  # the user's name for the run
     responses: list[SensorResponse] = []
+    names_only: bool = False  # of environment variables the profile has no values
     options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same ones
 
 

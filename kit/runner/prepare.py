@@ -234,7 +234,7 @@ def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tu
     return {name: data.name for name, data in resolved.items()}, why
 
 
-def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
+def identify(backends: Sequence[str], variants: Sequence[Variant], *, names_only: bool = False) -> Identity:
     """Return the machine and the software of every interpreter that workers run in. Takes about a second."""
     here = [variant for variant in variants if variant.image is None]
     pythons = dict.fromkeys(interpreter_for(backend, variant) for variant in here for backend in backends)
@@ -242,6 +242,7 @@ def identify(backends: Sequence[str], variants: Sequence[Variant]) -> Identity:
         tuple(pythons),
         packages=[*adding_distributions(), *(name for entry in CATALOG.values() for name in entry.packages)],
         prefixes=ENVIRONMENT_PREFIXES,
+        names_only=names_only,
     )
 
 
@@ -267,12 +268,13 @@ def prepare(
         data: as `ensure_data` returns it.
     """
     precision_pct = request.precision_pct
+    backends = list(dict.fromkeys(cell.backend for cell in cells))
     rounds, sensors = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY, probe_all()
     return RunPlan(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=Kit(version=__version__, revision=kit_revision()),
-        identity=identify(list(dict.fromkeys(cell.backend for cell in cells)), variants if asked is None else asked),
+        identity=identify(backends, variants if asked is None else asked, names_only=request.names_only),
         state_before=state(),
         sensors=sensors,
         suite=SuiteUsed(
@@ -298,4 +300,5 @@ def prepare(
         clock=request.clock,
         label=request.label,
         options=request.decided(),
+        names_only=request.names_only,
     )

@@ -30,7 +30,8 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     """
     suite = plan.suite
     sources = {name: replace(source, sha256=file_sha256(source.path)) for name, source in suite.programs.items()}
-    here = identify(list(dict.fromkeys(cell.backend for cell in plan.cells)), suite.variants)
+    backends = list(dict.fromkeys(cell.backend for cell in plan.cells))
+    here = identify(backends, suite.variants, names_only=plan.names_only)
     began = _conditions(plan.kit, suite.programs, suite.variants, plan.cpus, plan.identity)
     kit = Kit(version=__version__, revision=kit_revision())
     now = _conditions(kit, sources, with_digests(suite.variants), cpus, here)

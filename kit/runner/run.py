@@ -21,6 +21,7 @@ from kit.clock import now_ns
 from kit.compare.clean_cycles import count_cycles
 from kit.errors import KitError
 from kit.fingerprint.machine_state import state
+from kit.fingerprint.private import published
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
@@ -228,6 +229,7 @@ class Run:
             interrupted=interrupted,
         )
         _add_percentiles(profile, self._steps)
+        profile = published(profile, names_only=plan.names_only)
         write_profile(self.path, profile, self._steps, replaces=replaces)
         return profile
 

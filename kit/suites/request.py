@@ -92,6 +92,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     out: str = field(name="--out", default="")  # the profile, or its folder
     force: bool = field(name="--force", default=False)
     resume: bool = field(name="--resume", default=False)
+    names_only: bool = field(name="--env-names-only", default=False)  # of variables the profile has no values
     quick: bool = field(name="--quick", default=False)
     dry_run: bool = field(name="--dry-run", default=False)
     as_json: bool = field(name="--json", default=False)

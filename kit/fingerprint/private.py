@@ -1,0 +1,176 @@
+"""What a profile may say of people and machines: people pass profiles on.
+
+variable ─► recorded   a secret by its name or its form is cut, an address or a device is hashed, TF_CONFIG is counted
+text     ─► cleaned    the same for messages, paths and the last lines of a worker
+profile  ─► published  every text of a profile, before it is written
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import platform
+import re
+import secrets
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from kit.files import read_limited
+from kit.profile.cell import NOT_RECORDED
+from kit.profile.schema import Profile
+
+SALT_B = 32
+# Enough digits that two of a machine's names do not meet.
+DIGITS = 12
+CUT = "<secret>"
+# A word of a variable's name that makes its value a secret wherever it stands, and those that do so alone between `_`.
+_SECRET_PARTS = re.compile(r"TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|API_?KEY|BEARER|PRIVATE|COOKIE|SIGNATURE")
+_SECRET_WORDS = frozenset({"AUTH", "PAT", "PASS", "PW", "PWD", "KEY", "KEYS", "SESSION", "LOGIN", "USER", "USERNAME"})
+# Values of these name a host or how it is reached.
+_ADDRESS_WORDS = frozenset({
+    "ADDRESS", "ADDR", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "MASTER", "ENDPOINT", "ENDPOINTS", "PROXY", "NODELIST",
+    "SERVER", "URL", "URI", "IP",
+})  # fmt: skip
+# A switch or a size names no host.
+_PLAIN = re.compile(r"(?i)|[\d.]+|true|false|yes|no|on|off|auto|none")
+# The forms of well-known services' keys, JSON web tokens, and a key in PEM.
+_SECRET_FORMS = re.compile(
+    r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|AKIA[0-9A-Z]{16}"
+    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
+)
+_ASSIGNED = re.compile(
+    r"""(?i)((?:password|passwd|pwd|token|secret|api[_-]?key|access[_-]?key|signature|authorization)["']?\s*[=:]\s*"""
+    r"""(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
+_URL_USER = re.compile(r"(?<=://)[^/\s@]+@")
+# A variable's value may have a key of any service: long, of letters and digits mixed, and no part of a path.
+_LONG = re.compile(
+    r"(?<![\w./+-])(?=[A-Za-z+]*\d[A-Za-z+]*\d[A-Za-z+]*\d)(?=\d*[A-Za-z])[A-Za-z0-9+]{32,}=*(?![\w./-])"
+)
+_DEVICE = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F][0-9a-fA-F-]{3,})")
+_MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b")
+_EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+# Of a person; a service's is not below these.
+_HOMES = re.compile(r"(?<![\w.-])(/home|/Users|/export/home)/[^/\s:'\",;]+")
+# Shorter names are words of every text.
+HOST_NAME_MIN = 5
+# These are the user's own words, or must agree with each other within a profile.
+_KEPT = frozenset({
+    "key", "cell_key", "group", "cells", "baseline", "workload", "name", "label", "host", "id", "process", "digest",
+    "sha256", "schema", "compare", "process_axes",
+})  # fmt: skip
+
+
+@cache
+def _salt() -> bytes:
+    """Return the salt of this machine's user; where none can be kept, one of the machine, or else of this process."""
+    file = platformdirs.user_state_path("steadykit") / "salt"
+    with suppress(OSError):
+        return read_limited(file, SALT_B)
+    salt = secrets.token_bytes(SALT_B)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:  # another run was faster
+            return read_limited(file, SALT_B)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(salt)
+        return salt
+    with suppress(OSError):
+        return read_limited(Path("/etc/machine-id"), 64)
+    return salt
+
+
+def hashed(identifier: str) -> str:
+    """Return the hash of what names a person or machine: the same on this machine, not to be found by trying names."""
+    return hmac.new(_salt(), identifier.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a variable of this name holds a credential or a person's name."""
+    return bool(_SECRET_PARTS.search(name.upper()) or _words(name) & _SECRET_WORDS)
+
+
+def _words(name: str) -> set[str]:
+    return {*re.split(r"[^A-Z0-9]+", name.upper())}
+
+
+def recorded(name: str, value: str, *, names_only: bool = False) -> str:
+    """Return what a profile says of a variable's value."""
+    if names_only:
+        return NOT_RECORDED
+    if is_secret(name):
+        return CUT
+    if name == "TF_CONFIG":
+        return _roles(value)
+    if _words(name) & _ADDRESS_WORDS and not _PLAIN.fullmatch(value):
+        return f"#{hashed(value)[:DIGITS]}"
+    return _LONG.sub(CUT, cleaned(value))
+
+
+def cleaned(text: str) -> str:
+    """Return a text without credentials and identifiers."""
+    text = _SECRET_FORMS.sub(CUT, text)
+    text = _URL_USER.sub("", text)
+    text = _BEARER.sub(rf"\1 {CUT}", _ASSIGNED.sub(rf"\1{CUT}", text))
+    text = _EMAIL.sub("<email>", text)
+    text = _DEVICE.sub(lambda match: f"{match[1]}-#{hashed(match[2].lower())[:DIGITS]}", text)
+    text = _MAC.sub(lambda match: f"#{hashed(match[0].lower())[:DIGITS]}", text)
+    for folder in _home(os.environ.get("HOME", "")):
+        text = re.sub(rf"{re.escape(folder)}(?=$|[/\s:'\",;])", "~", text)
+    text = _HOMES.sub(r"\1/~", text)
+    host = platform.node()
+    if len(host) >= HOST_NAME_MIN and host != "localhost":
+        for named in dict.fromkeys((host, host.partition(".")[0])):
+            if len(named) >= HOST_NAME_MIN:
+                text = re.sub(rf"(?<![\w-]){re.escape(named)}(?![\w-])", f"#{hashed(named)[:DIGITS]}", text)
+    return text
+
+
+def published(profile: Profile, *, names_only: bool = False) -> Profile:
+    """Return the profile as it is written: every text `cleaned`, every variable's value `recorded`."""
+    return msgspec.convert(_walked(msgspec.to_builtins(profile), names_only), Profile)
+
+
+def _walked(value: Any, names_only: bool, field: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return value if field in _KEPT else cleaned(value)
+    if isinstance(value, list):
+        return (
+            value
+            if field in _KEPT and not any(isinstance(each, dict) for each in value)
+            else [_walked(each, names_only, field if isinstance(each, str) else "") for each in value]
+        )
+    if not isinstance(value, dict):
+        return value
+    if field in ("env", "environment"):
+        return {name: recorded(name, text, names_only=names_only) for name, text in value.items()}
+    # A reason stands by the name of what it is of, which may be a path.
+    return {cleaned(name) if "/" in name else name: _walked(each, names_only, name) for name, each in value.items()}
+
+
+@cache
+def _home(_variable: str) -> list[str]:
+    """Return the user's home folder, with its links and without; none where that is a root folder."""
+    home = Path("~").expanduser()
+    return [str(folder) for folder in dict.fromkeys((home, home.resolve())) if folder.name and folder.is_absolute()]
+
+
+def _roles(text: str) -> str:
+    """Return how many tasks a TF_CONFIG has of each kind, and which this one is."""
+    try:
+        config = json.loads(text)
+        counts = {str(kind): len(tasks) for kind, tasks in config.get("cluster", {}).items()}
+        return json.dumps({"cluster": counts, "task": str(config.get("task", {}).get("type", ""))}, sort_keys=True)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return CUT
