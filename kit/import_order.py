@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+PATHS = "PYTHONPATH"
 # Runs in the interpreter of a worker, which may find a user's package `kit` first. Its argument is the module to run.
 # `-P` keeps the current folder out of sys.path; the paths of PYTHONPATH are made absolute there.
 BOOT = "; ".join((
@@ -38,7 +39,7 @@ def module_command(python: str, module: str) -> list[str]:
 
 def given_folders() -> list[str]:
     """Return the folders that PYTHONPATH names."""
-    text = os.environ.get("PYTHONPATH")
+    text = os.environ.get(PATHS)
     return [os.path.abspath(path) for path in text.split(os.pathsep)] if text else []  # noqa: PTH100 - no link is followed
 
 

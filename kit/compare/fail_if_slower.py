@@ -21,7 +21,7 @@ class Limit(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1: a row is slower by more; 4: nothing or the same code was compared; 5: one is not resolved; 0: all passed."""
+        """1: a row is slower by more; 4: nothing or the same code was compared; 5: not resolved; 0: all passed."""
         if self.slower:
             return 1
         if self.same_code:  # 5 is let pass where a machine is too noisy, which this is not

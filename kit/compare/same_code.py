@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from kit.compare.comparison import SAME_CODE, Mismatch
 from kit.compare.sample import Sample
+from kit.import_order import PATHS
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.profile.launch import ImportedCode
 from kit.profile.schema import SuiteUsed
@@ -19,7 +20,6 @@ from kit.profile.schema import SuiteUsed
 # What cells differ in that were to differ in code.
 BY = Literal["PYTHONPATH", "python", "program"]
 IN_CODE = ("variant", "workload", "parameters")
-PATHS = "PYTHONPATH"
 
 
 class Loaded(NamedTuple):
