@@ -1,13 +1,16 @@
 """What Steadykit starts imports nothing of the user's, and a user's program imports as `python FILE` does."""
 
+import hashlib
 import os
 import subprocess
 import sys
+import venv
 
 import pytest
 from kit_process import REPOSITORY, kit
 
 from kit.import_order import module_command
+from kit.profile.store import read_profile
 
 RAISES = "raise RuntimeError('imported by Steadykit')\n"
 # One of the user's own for each kind that Steadykit imports: of the standard library, of its environment, itself.
@@ -109,3 +112,39 @@ def test_a_program_imports_as_plain_python_does_and_the_current_folder_comes_las
     # As the command `kit` does: `python -m kit` would run the user's.
     done = kit(tmp_path, "run", "short.toml", "--out", "run.json", start=module_command(sys.executable, "kit"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def environments(tmp_path):
+    """Two environments, each with its own normal copy of a package, and a checkout with a third."""
+    for side in ("base", "head"):
+        folder = tmp_path / f"env-{side}"
+        venv.create(folder, symlinks=True)
+        (site,) = folder.glob("lib/python*/site-packages")
+        (site / "here.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
+        (site / "package.py").write_text(f"SIDE = {side!r}\n")
+        info = site / "package-1.0.dist-info"
+        info.mkdir()
+        (info / "RECORD").write_text("package.py,,\n")
+        (info / "direct_url.json").write_text('{"url": "file:///checkout", "dir_info": {}}')
+    (tmp_path / "package.py").write_text("SIDE = 'checkout'\n")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/model.py").write_text(
+        "import numpy as np, package\ndef program(batch, device):\n    return lambda: np.ones((batch, 64)).sum()\n"
+    )
+    return tmp_path
+
+
+def test_variants_of_two_environments_import_the_installed_copies_in_a_checkout(environments):
+    """As the pipelines of docs/how-to/ci.md do."""
+    variants = "".join(f'[variants.{side}]\npython = "env-{side}/bin/python"\n' for side in ("base", "head"))
+    suite = SUITE.replace('[variants.default]\nenv = {PYTHONPATH = "path"}\n', variants)
+    (environments / "short.toml").write_text(suite)
+    done = kit(environments, "run", "short.toml", "--out", "run.json")
+    assert done.returncode == 0, done.stderr
+    loaded = [
+        {file.sha256 for file in launch.imported.files if file.path == "package.py"}
+        for result in read_profile(environments / "run.json").cells
+        for launch in result.launches[:1]
+    ]
+    assert loaded == [{hashlib.sha256(f"SIDE = {side!r}\n".encode()).hexdigest()} for side in ("base", "head")]

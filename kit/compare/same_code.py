@@ -83,12 +83,12 @@ def _were_to_differ(suite: SuiteUsed, a: Sample, b: Sample) -> BY | None:
         first is None or second is None or (first.function, first.sha256) != (second.function, second.sha256)
     ):
         return None
-    variants = {variant.name: variant for variant in suite.variants}
-    one, other = (variants.get(sample.cell.variant, Variant(name=DEFAULT_VARIANT)) for sample in (a, b))
-    if one.image != other.image:  # what images hold is not recorded
+    variants = {known.name: known for known in suite.variants}
+    variant, baseline = (variants.get(sample.cell.variant, Variant(name=DEFAULT_VARIANT)) for sample in (a, b))
+    if variant.image != baseline.image:  # what images hold is not recorded
         return None
-    if one.env.get(PATHS) != other.env.get(PATHS):
+    if variant.env.get(PATHS) != baseline.env.get(PATHS):
         return "PYTHONPATH"
-    if one.python != other.python:
+    if variant.python != baseline.python:
         return "python"
     return "program" if first is not None and second is not None and first.path != second.path else None

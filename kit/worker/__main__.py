@@ -33,11 +33,11 @@ def main() -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     # What a program may share with Steadykit is found in the program's order.
-    ours = sys.path[:]
+    paths = sys.path[:]
     import_as_plain_python()
     import numpy  # noqa: F401
 
-    sys.path[:] = ours
+    sys.path[:] = paths
     from kit.worker.worker import serve
 
     with suppress(BrokenPipeError):

@@ -126,14 +126,14 @@ def _environment_sha256(versions: list[str], libraries: tuple[str, ...], modules
 
     Two builds of one version differ in the sizes of their libraries. A library from elsewhere is named with its path.
     """
-    known, ours = {*modules}, (f"{KIT}{os.sep}", tempfile.gettempdir())
+    known, left_out = {*modules}, (f"{KIT}{os.sep}", tempfile.gettempdir())
     native = set[str]()
     with suppress(OSError):
         for path in {
             line.partition("/")[2] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line
         }:
             full = f"/{path}"
-            if full in known or full.startswith(ours):  # hashed, the kit's, or compiled in this launch
+            if full in known or full.startswith(left_out):  # hashed, the kit's, or compiled in this launch
                 continue
             with suppress(OSError):
                 name = full.rpartition("/")[2] if full.startswith(libraries) else full

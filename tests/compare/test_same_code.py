@@ -33,9 +33,9 @@ def program(path="model.py", content="a", function="program"):
     return ProgramSource(path=path, function=function, takes_task=False, sha256=content * 64)
 
 
-def two_variants(one, other, base_launch, head_launch, **more):
+def two_variants(base, head, base_launch, head_launch, **more):
     """A profile of a program in two variants, given what these set and what each loaded."""
-    variants = [Variant(name="base", **one), Variant(name="head", **other)]
+    variants = [Variant(name="base", **base), Variant(name="head", **head)]
     return built([side("base", base_launch, **more), side("head", head_launch, **more)], variants=variants)
 
 
@@ -53,7 +53,7 @@ def codes_of(profile):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "by"),
+    ("base", "head", "by"),
     [
         ({"env": BASE}, {"env": HEAD}, "PYTHONPATH"),
         ({}, {"env": HEAD}, "PYTHONPATH"),
@@ -61,8 +61,8 @@ def codes_of(profile):
         ({"env": BASE | {"OMP_NUM_THREADS": "1"}}, {"env": HEAD}, "PYTHONPATH"),
     ],
 )
-def test_variants_that_were_to_differ_and_loaded_the_same_get_no_verdict(one, other, by):
-    profile = two_variants(one, other, code("a", "b"), code("b", "a"))
+def test_variants_that_were_to_differ_and_loaded_the_same_get_no_verdict(base, head, by):
+    profile = two_variants(base, head, code("a", "b"), code("b", "a"))
     row, exit_code = codes_of(profile)
     assert (row.versus, row.has_same_code, exit_code) == (None, True, 4)
     (finding,), lacking = outcomes("same_code", profile)
@@ -71,7 +71,7 @@ def test_variants_that_were_to_differ_and_loaded_the_same_get_no_verdict(one, ot
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "base_launch", "head_launch"),
+    ("base", "head", "base_launch", "head_launch"),
     [
         ({"env": BASE}, {"env": HEAD}, code("a"), code("b")),  # another content
         ({"env": BASE}, {"env": HEAD}, code("a"), code("a", "b")),  # a further file
@@ -81,8 +81,8 @@ def test_variants_that_were_to_differ_and_loaded_the_same_get_no_verdict(one, ot
         ({"image": "base", "env": BASE}, {"image": "head", "env": HEAD}, code("a"), code("a")),
     ],
 )
-def test_variants_that_differ_or_were_not_to_are_compared(one, other, base_launch, head_launch):
-    profile = two_variants(one, other, base_launch, head_launch)
+def test_variants_that_differ_or_were_not_to_are_compared(base, head, base_launch, head_launch):
+    profile = two_variants(base, head, base_launch, head_launch)
     row, exit_code = codes_of(profile)
     assert row.versus is not None and exit_code == 0
     assert outcomes("same_code", profile) == ([], [])
