@@ -57,9 +57,8 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
             raise KitError(
                 f"{who}: it was killed, most likely for lack of memory; free some, or give the container more"
             ) from None
-        first, *_, last = [*(error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]) * 2]
-        if first.startswith("Unknown option: -P"):
-            last = "it is older than Python 3.11"
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        last = "it is older than Python 3.11" if lines[0].startswith("Unknown option: -P") else lines[-1]
         raise KitError(f"{who}: {last}; {remedy}") from None
     except msgspec.DecodeError:
         raise KitError(f"{who}: its answer is not from this kit; {remedy}") from None
