@@ -10,10 +10,15 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 
 
-def kit(folder: Path, *words: object, under=(), timeout_s=600, **environment: str) -> subprocess.CompletedProcess:
+START = (sys.executable, "-m", "kit")
+
+
+def kit(
+    folder: Path, *words: object, under=(), start=START, timeout_s=600, **environment: str
+) -> subprocess.CompletedProcess:
     """Run the command in a folder. `under`: what starts it; `environment` is added to this process'."""
     return subprocess.run(
-        [*under, sys.executable, "-m", "kit", *map(str, words)],
+        [*under, *start, *map(str, words)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
         capture_output=True,

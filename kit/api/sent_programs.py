@@ -1,7 +1,7 @@
 """Functions of a notebook or a script on their way to workers: by cloudpickle, in files that only their user can read.
 
     measure ─► folder/eager.py        a program as any other: it calls `received`
-               folder/eager.pickle    sources of notebook cells, paths to import from, and the function
+               folder/eager.pickle    sources of notebook cells, the sender's folder, and the function
 
 The profile names eager.py and holds its SHA-256, never what was pickled.
 """
@@ -54,13 +54,14 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
         for name, entry in linecache.cache.items()
         if len(entry) > 2 and not Path(name).exists()  # noqa: PLR2004 - others are read when they are needed
     }
-    paths = list(dict.fromkeys([str(Path.cwd()), *(path for path in sys.path[:1] if path)]))
+    # The folder of the script, of the notebook, or of the test.
+    sender_folder = os.path.abspath(sys.path[0])  # noqa: PTH100 - no link is followed
     written = {}
     for name, function in programs.items():
         try:
             pickled = BytesIO()
             _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
-            payload = pickle.dumps((sys.version_info[:2], sources, paths, pickled.getvalue()))
+            payload = pickle.dumps((sys.version_info[:2], sources, sender_folder, pickled.getvalue()))
             signature = inspect.signature(function)
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -106,13 +107,14 @@ def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no 
 def received(program_file: str) -> Callable[..., Any]:
     """Return the function that was sent with a program's file. Exceptions of unpickling it pass."""
     # Steadykit wrote the file, for this user alone.
-    version, sources, paths, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
+    version, sources, folder, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
     if version != sys.version_info[:2]:
         # What was pickled holds bytecode.
         sender, here = (".".join(map(str, numbers)) for numbers in (version, sys.version_info[:2]))
         raise KitError(f"a function of Python {sender} cannot run in Python {here}; give FILE.py:FUNCTION")
     for name, source in sources.items():
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    sys.path += [path for path in paths if path not in sys.path]
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     loaded: Callable[..., Any] = pickle.loads(function)
     return loaded

@@ -13,7 +13,8 @@ from fnmatch import fnmatch
 
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
-from kit.audit.subject import MeasuredCell, NotMeasuredError, not_recorded
+from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
 from kit.profile.reason import reason
 
@@ -99,6 +100,29 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
 
 def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
     return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
+
+
+@rule("bad", "other_code")
+@says("{who}: it was to differ from the baseline by {by}, but loaded the same code (files of yours: {files}).")
+def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
+    """Find variants and programs that were to differ in code and loaded the same."""
+    suite, base = (
+        group[0].run.profile.suite,
+        next((cell for cell in group if cell.sample.baseline is cell.sample), None),
+    )
+    others = [cell for cell in group if cell is not base and base is not None]
+    known = {cell.key: code_in_common(suite, cell.sample, base.sample) for cell in others if base is not None}
+    if not any(known.values()):
+        raise NotApplicableError
+    for cell in others:
+        common = known[cell.key]
+        if common is not None and common.files is not None:
+            values = {"by": common.by, "files": common.files}
+            yield Found(values, 100.0, cell_key=cell.key)
+        elif common is not None and common.left_out:
+            yield NotMeasuredError(reason("imports_left_out", left_out=common.left_out))
+        elif common is not None:
+            yield not_recorded("imported")
 
 
 @rule("warning", "equal_threads", on="cpu")

@@ -31,6 +31,8 @@ REMEDIES = {
     "lower_rate": "Lower the learning rate, or find out where the loss diverges",
     "same_arithmetic": "Do not compare its times; kit show has its losses",
     "free_a_cpu": "Leave a CPU to the sampler, or stop other programs",
+    "other_code": "Check which copy is imported: the program's folder comes first, then PYTHONPATH, then the "
+    "environment",
     "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads",
     "same_allocator": "Use one allocator for all, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
     "same_precision": "Use --dtype float32 or tf32, which all frameworks multiply alike",

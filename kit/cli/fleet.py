@@ -15,6 +15,7 @@ import click
 from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files, say
 from kit.errors import KitError
 from kit.extras import need
+from kit.import_order import module_command
 
 if TYPE_CHECKING:
     from kit.compare.fleet import Absent, Fleet, NodeRun
@@ -112,7 +113,7 @@ def _measured(
         nodes=[node.name for node in known if node.is_usable],
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
-        command=shlex.split(command) if command else [sys.executable, "-m", "kit"],
+        command=shlex.split(command) if command else module_command(sys.executable, "kit"),
         request=request,
         scheduler=scheduler,
         partition=partition,

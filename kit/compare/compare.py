@@ -28,7 +28,7 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.comparison import Comparison, GroupRows, Mismatch, Missing, Note, Row
+from kit.compare.comparison import SAME_CODE, Comparison, GroupRows, Mismatch, Missing, Note, Row
 from kit.compare.conclusions import best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.compare.family import Family
 from kit.compare.metric import Metric
@@ -37,6 +37,7 @@ from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within
 from kit.compare.paired_ratios import trends
 from kit.compare.run_order import orders_of
+from kit.compare.same_code import blocked_by_code, loaded
 from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import Side, each_once, sides_beside, why_missing
 from kit.errors import KitError
@@ -67,6 +68,7 @@ def read_reduced(
         for name in (*names, judged_name(by, sample)):
             value(sample, name)
         sample.once("marks", list)
+        loaded(sample)
         run_level(METRICS[by], sample)
     run.drop_launches()
     return run
@@ -120,7 +122,7 @@ def compare(
         if layout.axes.columns:
             mismatches += _fill_with_sides(group, members, layout, metric, force=force)
         else:
-            _fill(group, members, layout, metric, findings)
+            _fill(group, members, layout, metric, findings, force=force)
         groups.append(group)
     _check(layout, groups, is_shown=force or explain)
     if layout.sides and layout.kind == "platforms":
@@ -197,7 +199,13 @@ def _tables(layout: Layout) -> list[tuple[list[Sample], list[str]]]:
 
 
 def _fill(
-    group: GroupRows, members: Sequence[Sample], layout: Layout, metric: Metric, findings: Sequence[Finding]
+    group: GroupRows,
+    members: Sequence[Sample],
+    layout: Layout,
+    metric: Metric,
+    findings: Sequence[Finding],
+    *,
+    force: bool,
 ) -> None:
     """Give a table its rows, which are compared with each other, and what they come to."""
     axes, baseline = layout.axes, layout.baseline
@@ -219,6 +227,9 @@ def _fill(
         row.marks = _marks(samples, moving, findings)
         if name == base or not row.has_number:
             continue
+        row.blocked = _mismatches(rows[base], samples)
+        if row.blocked and not force:
+            continue
         row.versus, joules = family.versus(name, base), energies.versus(name, base)
         row.energy_versus = joules if joules.count else None
         if row.cell.task == "fit":
@@ -232,7 +243,8 @@ def _fill(
     group.rows.sort(key=lambda row: row.judged or math.inf if axis is None else row.cell.value(axis) or 0)
     if axis is None:
         # One that averages nothing does not do the work.
-        working = (row for row in group.rows if row.cell.variant not in row.samples[0].run.without_all_reduce)
+        without = members[0].run.without_all_reduce
+        working = (row for row in group.rows if row.cell.variant not in without and not row.has_same_code)
         group.leaders = leaders_of([row.name for row in working if row.judged], family)
     elif metric is STEP:
         group.recommendation = recommended(axis, group.rows, family)
@@ -293,7 +305,8 @@ def _fill_with_sides(
             group.rows.append(row)
             if base and not row.is_baseline:
                 differing = _mismatches(base, here)
-                row.blocked, mismatches = blocking(differing), [*mismatches, *differing]
+                row.blocked = blocking(differing)
+                mismatches += [mismatch for mismatch in differing if mismatch.kind != SAME_CODE]
     # One table is one family.
     bases = {row.member: row.name for row in group.rows if row.is_baseline}
     judged = [row for row in group.rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
@@ -306,9 +319,10 @@ def _fill_with_sides(
 
 
 def _mismatches(base: Sequence[Sample], samples: Sequence[Sample]) -> list[Mismatch]:
-    """Return in what the cells of two sides are not alike; those of one run ran alike."""
-    if {sample.run for sample in base} & {sample.run for sample in samples}:
-        return []
+    """Return why the cells of two rows are kept apart; those of one run ran alike, but may be the same code."""
+    known = {sample.run: sample for sample in base}
+    if pairs := [(sample, known[sample.run]) for sample in samples if sample.run in known]:
+        return [mismatch for a, b in pairs for mismatch in blocked_by_code(a.run.profile.suite, a, b)][:1]
     is_like = len({sample.run.hardware for sample in (*base, *samples)}) == 1
     mismatches = []
     # Cells of one side are held against each other, whatever the other side's machine is.

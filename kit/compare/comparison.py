@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from kit.compare.sample import Sample
 
 
+# Kind of a mismatch: two cells were to differ in code, and loaded the same.
+SAME_CODE = "same_code"
+
+
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     """One fact that is not the same in all profiles."""
 
@@ -160,6 +164,11 @@ class Row:
     def failure(self) -> Reason | None:
         """Why the first launch that failed did."""
         return next((sample.failure for sample in self.samples if sample.failure is not None), None)
+
+    @property
+    def has_same_code(self) -> bool:
+        """Whether it gets no verdict because it loaded the code of its baseline, from which it was to differ."""
+        return self.versus is None and any(mismatch.kind == SAME_CODE for mismatch in self.blocked)
 
     @property
     def has_number(self) -> bool:

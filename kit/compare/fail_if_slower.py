@@ -16,12 +16,17 @@ class Limit(NamedTuple):
     slower: list[str]
     not_slower: list[str]
     unresolved: list[str]
+    same_code: list[str]  # that were to differ from their baseline in code, and do not
     more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
 
     @property
     def exit_code(self) -> int:
-        """1: a row is slower by more; 5: none is, but one is not resolved; 4: nothing was compared; 0: all passed."""
-        return 1 if self.slower else 5 if self.unresolved else 0 if self.not_slower else 4
+        """1: a row is slower by more; 4: nothing or the same code was compared; 5: not resolved; 0: all passed."""
+        if self.slower:
+            return 1
+        if self.same_code:  # 5 is let pass where a machine is too noisy, which this is not
+            return 4
+        return 5 if self.unresolved else 0 if self.not_slower else 4
 
 
 def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
@@ -45,9 +50,9 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit, allowed = Limit([], [], [], {}), math.log1p(allowed_pct / 100)
+    limit, allowed = Limit([], [], [], [], {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
-        getattr(limit, shown).append(name)
+        (limit.same_code if row.has_same_code else getattr(limit, shown)).append(name)
         # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
         versus = row.versus
         if versus is None or versus.unit != "round" or versus.modes is not None or not versus.has_interval:

@@ -109,6 +109,11 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(note("ceilings_measured", operations=len(measured)))
     notes += [*_energy_notes(profile, rows), *joules_notes(groups)]
+    same = [(row.name, mismatch.name) for row in rows if row.has_same_code for mismatch in row.blocked]
+    for what in dict.fromkeys(name for _, name in same):
+        notes.append(
+            note("same_code", rows=", ".join(dict.fromkeys(row for row, name in same if name == what)), by=what)
+        )
     if profile.suite.reuse_compiled:
         notes.append(note("reuse_compiled"))
     in_letters = ("sustained_differs", "process_shared", "warm_start")

@@ -20,6 +20,7 @@ from kit.engine.container import Container, Ended, with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import TARGET_IMAGE, find_or_build, need_image
 from kit.environment import COMMAND, DATA, IMAGE, IMAGE_DIGEST, PHASE_LIMIT_S, POWERCAP_ROOT
+from kit.import_order import module_command
 from kit.workloads.data.dataset import data_folder
 
 # The engine masks the kernel's own path to it in every container.
@@ -76,7 +77,7 @@ def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
     if sys.stderr.isatty() and sys.stdout.isatty():
         # These tell rich that its output goes to a terminal, and how wide that is.
         environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(os.get_terminal_size(2).columns)}
-    entrypoint = ("python3", "-m", "kit.worker.supervisor", "--grace", str(GRACE_S), *image.entrypoint)
+    entrypoint = (*module_command("python3", "kit.worker.supervisor"), "--grace", str(GRACE_S), *image.entrypoint)
     with Container(client, options._replace(entrypoint=entrypoint, environment=environment)) as container:
         while (output := container.receive(LOOK_EVERY_S)) is not None:
             stream = sys.stderr if output.is_error else sys.stdout

@@ -106,7 +106,7 @@ def _run_reframe(plan: FleetPlan, words: list[str], output: int, say: Callable[[
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     process = subprocess.Popen(
-        [sys.executable, "-c", START, *words],
+        [sys.executable, "-P", "-c", START, *words],
         env={**os.environ, FLEET_PLAN: str(plan.hidden / "plan.json")},
         stdin=subprocess.DEVNULL,
         stdout=output,

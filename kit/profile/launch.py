@@ -143,6 +143,21 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     threads: Int64 | None  # compute threads, as its framework reports them
 
 
+class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of code that a launch imported."""
+
+    path: str  # relative to its repository, else to the folder that it was imported from
+    sha256: str  # of its content
+
+
+class ImportedCode(msgspec.Struct, frozen=True, kw_only=True):
+    """Which code a launch had imported at its end, Steadykit left out."""
+
+    files: list[ImportedFile]  # from outside the environment, or of packages that pip built from a folder or repository
+    left_out: Count = 0  # of such files: beyond the limits of their number and size, or not readable
+    environment_sha256: str  # of the interpreter, names and versions of the other packages, and native libraries
+
+
 class Parity(msgspec.Struct, frozen=True, kw_only=True):
     """Losses of the first steps from the seed's weights and batches, dropout off. Same cell, same arithmetic."""
 
@@ -212,6 +227,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     threads: Threads | None = None
     # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
     environment: dict[str, str] | None = None  # null: not recorded
+    imported: ImportedCode | None = None  # null: not recorded
     data: DataUsed | None = None  # null: a user program has data of its own
     ranks: list[Rank] = []  # none: one process measured it alone
     calibration_start: Calibration | None = None

@@ -140,8 +140,10 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
         others = [other for other in group.rows if other is not row and other.member == row.member]
         is_alone = comparison.kind != "cells" and not others
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
-    if row.versus is None:
-        return case._replace(outcome="skipped")
+    if row.versus is None:  # CI servers show what is skipped in green
+        return (
+            case._replace(outcome="error", kind="same code") if row.has_same_code else case._replace(outcome="skipped")
+        )
     shown = limited or ("slower" if row.versus.verdict == metric.words[1] else row.versus.verdict)
     if shown == "slower":
         return case._replace(outcome="failed", kind=metric.words[1])

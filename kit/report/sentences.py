@@ -119,6 +119,7 @@ OTHERS: Templates = {
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
     "sensor_slower_than_load": "its response takes {period_s}, too long for loads of {load_s}",
     "no_step": "it did not follow the load: the load explains {explained_pct:.0f} % of its readings",
+    "imports_left_out": "{left_out} more imported files were not read",
     "own_programs_read_what_they_like": "Steadykit cannot know which variables a user program reads",
     "no_number": "it gave no number",
     "value_did_not_change": "it did not change within {limit_s}",
@@ -299,6 +300,7 @@ ALWAYS: Templates = {
     "disturbed_cycles_count": "--all-cycles: these numbers include {disturbed} of {cycles} cycles that other programs "
     "disturbed",
     "skipped": "{backend} was skipped",
+    "same_code": "no verdict, as the baseline loaded the same code: {rows} (was to differ by {by})",
     "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
     "them, measure them in one group: kit run --compare {axes}",
     "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "

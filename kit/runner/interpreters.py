@@ -15,6 +15,7 @@ from kit.engine.connection import local_engine
 from kit.engine.container import ask
 from kit.engine.image import need_image
 from kit.errors import KitError
+from kit.import_order import module_command
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.version import __version__
 from kit.worker.probe import Probe
@@ -56,7 +57,8 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
             raise KitError(
                 f"{who}: it was killed, most likely for lack of memory; free some, or give the container more"
             ) from None
-        last = (error.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        last = "it is older than Python 3.11" if lines[0].startswith("Unknown option: -P") else lines[-1]
         raise KitError(f"{who}: {last}; {remedy}") from None
     except msgspec.DecodeError:
         raise KitError(f"{who}: its answer is not from this kit; {remedy}") from None
@@ -78,11 +80,11 @@ def _named(libraries: Sequence[str]) -> str:
 
 def _answer(backend: str, variant: Variant, *, devices: bool) -> bytes:
     """Return what the probe says. OSError, SubprocessError and EngineError pass."""
-    arguments = ["-m", "kit.worker", "--probe", backend, *(["--devices"] if devices else [])]
+    arguments = ["--probe", backend, *(["--devices"] if devices else [])]
     if variant.image is not None:
         client = local_engine()
         python = need_image(client, variant.image).python(backend)
-        return ask(client, variant.image, [python, *arguments], variant.env)
-    command = [interpreter_for(backend, variant), *arguments]
+        return ask(client, variant.image, [*module_command(python, "kit.worker"), *arguments], variant.env)
+    command = [*module_command(interpreter_for(backend, variant), "kit.worker"), *arguments]
     environment = {**os.environ, **variant.env}
     return subprocess.run(command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env=environment).stdout

@@ -17,6 +17,7 @@ import msgspec
 from kit.compare.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
 from kit.compare.metrics import METRICS
 from kit.compare.paired_ratios import log_ratios, series
+from kit.compare.same_code import blocked_by_code
 from kit.compare.sample import group_samples
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
@@ -173,7 +174,10 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
     if len(group.cells) == 1:
         known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]
         return precise_enough([math.log(step_ns) for step_ns in known if step_ns > 0], precision_pct)
+    pairs = [(samples[key], samples[other]) for key, other in combinations(group.cells, 2)]
     return all(
-        precise_enough(list(log_ratios(step, samples[key], samples[other]).values()), precision_pct)
-        for key, other in combinations(group.cells, 2)
+        # No round tells apart what is the same.
+        bool(blocked_by_code(plan.suite, *pair))
+        or precise_enough(list(log_ratios(step, *pair).values()), precision_pct)
+        for pair in pairs
     )

@@ -4,6 +4,8 @@ local        [python -m kit.worker.supervisor …]                              
 container    [python -m kit.engine.attached OPTIONS] ─ engine ─ python … supervisor …   python -m kit.worker
 Slurm node   [srun … python -m kit.worker.supervisor …]                                 python -m kit.worker
 
+Each `python -m` stands for the words of `kit.import_order.module_command`, which import no module of the user's.
+
 To add a target, write what gives its `Command`, and the case in `command_of`.
 """
 
@@ -28,6 +30,7 @@ from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import need_image
 from kit.engine.launch import data_bind
 from kit.fingerprint.software import relevant_environment
+from kit.import_order import module_command
 from kit.runner.interpreters import interpreter_for
 from kit.runner.worker_spec import WorkerSpec
 
@@ -78,7 +81,8 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
 def _supervised(python: str, variables: Mapping[str, str], *options: str) -> list[str]:
     """Return the words of a supervisor and its worker, which has these variables."""
     named = (f"--env={name}={value}" for name, value in variables.items())
-    return [python, "-m", "kit.worker.supervisor", *options, *named, python, "-m", "kit.worker"]
+    supervisor, worker = (module_command(python, f"kit.worker{part}") for part in (".supervisor", ""))
+    return [*supervisor, *options, *named, *worker]
 
 
 def _container(spec: WorkerSpec, variables: Mapping[str, str]) -> Command:
@@ -100,4 +104,6 @@ def _container(spec: WorkerSpec, variables: Mapping[str, str]) -> Command:
         cpuset=",".join(map(str, prepare.cpus)),
     )
     options = with_devices(client, prepare.device, for_kind(client, options))
-    return Command([sys.executable, "-m", "kit.engine.attached", msgspec.json.encode(options).decode()], os.environ)
+    return Command(
+        [*module_command(sys.executable, "kit.engine.attached"), msgspec.json.encode(options).decode()], os.environ
+    )

@@ -27,6 +27,7 @@ from typing import Self
 
 import msgspec
 
+from kit.import_order import module_command
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.sensors.catalog import sampled_sensors
@@ -50,7 +51,7 @@ class Sampling:
     def __init__(self, reports: Sequence[SensorReport]) -> None:
         self._reports = reports
         self._out, self._error = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
-        command = [sys.executable, "-m", "kit.sensors.sampler"]
+        command = module_command(sys.executable, "kit.sensors.sampler")
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._out, stderr=self._error)
 
     @classmethod

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 import symtable
+import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 
+from kit.import_order import PATHS, given_folders
 from kit.profile.schema import ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
@@ -63,7 +65,7 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
     for name, table in suite.programs.items():
         where, function, is_file = _split(table.path)
         # Not resolved: a link may stand for another file tomorrow, and its own folder is where its imports are.
-        path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(where)  # noqa: PTH100
+        path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(name, where, suite)  # noqa: PTH100
         sha256 = None if path is None else file_sha256(path)
         if path is None or sha256 is None:
             missing = f"the file {path} does not exist" if path else f"there is no module {where} here"
@@ -97,10 +99,27 @@ def _split(text: str) -> tuple[str, str, bool]:
     return where, function, is_file
 
 
-def _module_file(module: str) -> str | None:
-    """Return a module's file; no package is imported on the way, as a package may import its framework."""
-    top, *names = module.split(".")
-    spec = PathFinder.find_spec(top, [str(Path.cwd())]) or find_spec(top)
+def _module_file(name: str, module: str, suite: Suite) -> str | None:
+    """Return the file that workers import as this module, the same in every variant; None: there is none."""
+    texts = {variant.env.get(PATHS, os.environ.get(PATHS, "")) for variant in suite.all_variants()}
+    files = {_found(module, text) for text in sorted(texts or {os.environ.get(PATHS, "")})}
+    if len({file and file_sha256(file) for file in files}) > 1:
+        raise SuiteError(
+            f"program {name}: {module} is not the same file in all variants, as their {PATHS} differs; "
+            "give the program as a file, which all variants run"
+        )
+    return min(files, key=str)
+
+
+def _found(module: str, python_path: str) -> str | None:
+    """Return a module's file; no package is imported on the way, as a package may import its framework.
+
+    The order is that of `kit.import_order`: PYTHONPATH, the environment, the current folder.
+    """
+    here, (top, *names) = str(Path.cwd()), module.split(".")
+    given = [os.path.abspath(path) for path in python_path.split(os.pathsep)] if python_path else []  # noqa: PTH100
+    others = [path for path in sys.path if path not in {"", here, *given_folders()}]
+    spec = PathFinder.find_spec(top, [*given, *others]) or find_spec(top) or PathFinder.find_spec(top, [here])
     if spec is None or not names:
         return spec.origin if spec is not None and spec.has_location else None
     paths = [Path(folder, *names) for folder in spec.submodule_search_locations or ()]

@@ -9,6 +9,8 @@ import signal
 import sys
 from contextlib import suppress
 
+from kit.import_order import import_as_plain_python
+
 # From <linux/prctl.h>; prctl(2).
 PR_SET_PDEATHSIG = 1
 
@@ -30,6 +32,12 @@ def main() -> int:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    # What a program may share with Steadykit is found in the program's order.
+    paths = sys.path[:]
+    import_as_plain_python()
+    import numpy  # noqa: F401
+
+    sys.path[:] = paths
     from kit.worker.worker import serve
 
     with suppress(BrokenPipeError):

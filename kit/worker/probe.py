@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG, load
 from kit.devices.catalog import DEVICES
+from kit.import_order import import_as_plain_python
 from kit.version import __version__
 
 
@@ -30,6 +31,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
 def print_probe(backend: str, *, devices: bool = False) -> int:
     """Print the answer as JSON, in a last line of its own; return the exit code."""
+    import_as_plain_python()
     version = _version(backend)
     probe = Probe(backend=backend, version=version, kit=__version__, not_preloaded=_not_preloaded())
     if devices and version is not None:

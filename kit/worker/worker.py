@@ -28,6 +28,7 @@ from kit.backends.protocol import Backend, DeviceBatch, Output, Runnable, Steppi
 from kit.backends.ranks import ALONE, RankGroup, all_reduces
 from kit.devices.catalog import DEVICES, worker_environment
 from kit.errors import KitError
+from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
 from kit.profile.launch import Compilations, Failure, LaunchPart, Phase, Rank, Threads
 from kit.profile.reason import Reason, reason
@@ -39,6 +40,7 @@ from kit.worker.address import free_address
 from kit.worker.device_events import timed_on_device
 from kit.worker.device_memory import ran_out
 from kit.worker.fit import FitFeed, scored
+from kit.worker.imported_code import imported_code
 from kit.worker.injected_delay import InjectedDelay
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
@@ -179,6 +181,7 @@ class _Worker:
             if request.parts == request.devices:
                 os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
         begin_ns = clock.now_ns()
+        import_as_plain_python()
         self._backend = load(request.backend)
         for source in request.sources:
             import_function(source)
@@ -330,7 +333,7 @@ class _Worker:
             after = replace(after, count=after.count - before.count)
         used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
-        part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads))
+        part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
         if not np.isfinite(program.to_host(running.output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             part.failure = Failure(phase="steady", reason=reason("output_not_finite"))

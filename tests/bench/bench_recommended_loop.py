@@ -46,7 +46,7 @@ def wrapper(folder, backend):
     """Write a stand-in for the backend's interpreter; return its path. What is not the worker it passes on."""
     python, path = shlex.quote(interpreter_for(backend)), folder / f"python-{backend}"
     path.write_text(
-        f'#!/bin/sh\nif [ "$1 $2" = "-m kit.worker" ]; then\n  shift 2\n'
+        f'#!/bin/sh\nif [ "$1 $2 $4" = "-P -c kit.worker" ]; then\n  shift 4\n'
         f'  exec {python} {shlex.quote(str(WORKER))} "$@"\nfi\nexec {python} "$@"\n'
     )
     path.chmod(0o755)

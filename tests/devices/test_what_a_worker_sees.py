@@ -47,7 +47,7 @@ def seen_by_worker(in_nvml_process, tmp_path):
 
     def look(device, devices=1, **environment):
         # This interpreter runs the program as the worker, and the supervisor before it as it is.
-        line = f'[ "$2" = kit.worker ] && exec {sys.executable} {program}\nexec {sys.executable} "$@"'
+        line = f'[ "$4" = kit.worker ] && exec {sys.executable} {program}\nexec {sys.executable} "$@"'
         python.write_text(f"#!/bin/sh\n{line}\n")
         python.chmod(0o755)
         code = f"import sys; sys.argv = ['', {device!r}, {devices}, {str(python)!r}]\n{START}"

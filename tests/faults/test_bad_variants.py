@@ -15,6 +15,7 @@ WITHOUT_FRAMEWORK = f"""#!/bin/sh
 exec {sys.executable} "$@" | sed 's/"version":"[^"]*"/"version":null/'
 """
 NO_KIT = "#!/bin/sh\necho 'No module named kit' >&2\nexit 1\n"
+OLDER = "#!/bin/sh\necho 'Unknown option: -P\nusage: python [option]' >&2\nexit 2\n"
 NO_ANSWER = "#!/bin/sh\necho hello\n"
 
 
@@ -31,9 +32,10 @@ def script(folder, text):
         (OTHER_KIT, "has kit 0.0.1, and this is kit"),
         (WITHOUT_FRAMEWORK, "variant new: torch is not installed for"),
         (NO_KIT, "No module named kit"),
+        (OLDER, "it is older than Python 3.11"),
         (NO_ANSWER, "not from this kit"),
     ],
-    ids=["another kit", "no framework", "no kit", "no answer"],
+    ids=["another kit", "no framework", "no kit", "an older Python", "no answer"],
 )
 def test_an_interpreter_that_cannot(tmp_path, text, says):
     refused(tmp_path, says, f"new:python={script(tmp_path, text)}")

@@ -91,9 +91,10 @@ def ranks_on_n2():
 
 
 def is_module(process, name):
-    """Whether it is `python -m NAME …`."""
+    """Whether it is `python -m NAME …`, or what `module_command` makes of that."""
     try:
-        return process.cmdline()[1:3] == ["-m", name]
+        words = process.cmdline()
+        return words[1:3] == ["-m", name] or words[4:5] == [name]
     except psutil.Error:
         return False
 

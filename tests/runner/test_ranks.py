@@ -48,7 +48,7 @@ def started(tmp_path, monkeypatch):
     """Start ranks that act as planned, prepared and joined: `started(ranks=1, **plan) -> Ranks`."""
     program, python = tmp_path / "program.py", tmp_path / "python"
     program.write_text(STAND_IN)
-    python.write_text(f'#!/bin/sh\n[ "$2" = kit.worker ] && set -- {program}\nexec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\n[ "$4" = kit.worker ] && set -- {program}\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(ranks, "FAILED_GRACE_S", 0.5)
     monkeypatch.setattr(ranks, "ENDED_GRACE_S", 0.5)

@@ -17,11 +17,11 @@ ON_TPU = cell("jax", "train", device="tpu", compile_mode="jit")
 
 @pytest.fixture
 def spec_on_tpu(tmp_path):
-    """What a worker is started with whose interpreter runs the stand-in in place of `-m kit.worker`."""
+    """What a worker is started with whose interpreter runs the stand-in in place of `kit.worker`."""
     pytest.importorskip("jax")
     python = tmp_path / "python"
     python.write_text(
-        f'#!/bin/sh\n[ "$2" = kit.worker ] && exec {sys.executable} {STAND_IN}\nexec {sys.executable} "$@"\n'
+        f'#!/bin/sh\n[ "$4" = kit.worker ] && exec {sys.executable} {STAND_IN}\nexec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
 

@@ -5,7 +5,8 @@
 set -euo pipefail
 
 refuse() {
-  echo "::error::$1"
+  # A line break would end this command of the log and begin another.
+  echo "::error::${1//[$'\r\n']/ }"
   echo "verdict=failed" >>"$GITHUB_OUTPUT"
   exit 2
 }
@@ -20,11 +21,13 @@ fi
 [[ -n $BASE ]] || refuse "There is no base: give the input base, or run on pull_request"
 command -v kit >/dev/null || refuse "There is no kit: install steadykit and what the program imports before this action"
 file=${PROGRAM%:*}
+[[ $BASE != *[:+]* ]] || refuse "The base $BASE is no branch, tag or commit"
 [[ -f $file ]] || refuse "The program $file does not exist: give its path in the repository"
 # A shallow checkout has one commit, and branches of the remote alone.
 commit() { git rev-parse --quiet --verify --end-of-options "$1^{commit}"; }
 base=$(commit "$BASE" || commit "origin/$BASE") || {
-  git fetch --quiet --no-tags --depth=1 -- origin "$BASE" || refuse "There is no commit $BASE: give a branch, tag or commit"
+  git fetch --quiet --no-tags --depth=1 -- origin "$BASE" || refuse \
+    "There is no commit $BASE: give a branch, tag or commit, and check out with fetch-depth: 2, or 0 for an older one"
   base=$(commit FETCH_HEAD)
 }
 
@@ -37,13 +40,16 @@ git worktree add --quiet --detach "$work/base" "$base"
 git worktree add --quiet --detach "$work/head" HEAD
 # Outside both: Python looks in the program's own folder first, and both sides would import the same code.
 mkdir "$work/program" "$work/out"
-cp "$file" "$work/program/"
-program=$work/program/$(basename "$file")${PROGRAM#"$file"}
+cp -- "$file" "$work/program/"
+program=$work/program/$(basename -- "$file")${PROGRAM#"$file"}
+# The job's PYTHONPATH is the program's. A package `kit` on it is not Steadykit.
+more=${PYTHONPATH:+:$PYTHONPATH}
+kit --version >/dev/null 2>&1 || unset PYTHONPATH
 
 ran=0
 kit run --program "$program" --batch "$BATCH" --rounds "$ROUNDS" --out "$work/out/run.json" \
-  --variant "base:env=PYTHONPATH=$work/base/$SOURCE${PYTHONPATH:+:$PYTHONPATH}" \
-  --variant "head:env=PYTHONPATH=$work/head/$SOURCE${PYTHONPATH:+:$PYTHONPATH}" || ran=$?
+  --variant "base:env=PYTHONPATH=$work/base/$SOURCE$more" \
+  --variant "head:env=PYTHONPATH=$work/head/$SOURCE$more" || ran=$?
 [[ -f $work/out/run.json ]] || refuse "The run failed with exit code $ran: its last lines above say why"
 
 judged=0
@@ -76,6 +82,6 @@ case $verdict in
     echo "::warning::The runner is too noisy to tell whether the head is slower by more than $ALLOWED %"
     judged=0
     ;;
-  failed) echo "::error::A side failed, or there is nothing to compare" ;;
+  failed) echo "::error::A side failed, nothing was compared, or both sides loaded the same code" ;;
 esac
 exit "$judged"

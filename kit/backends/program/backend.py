@@ -179,7 +179,7 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     if source.module is None and name not in sys.modules:
         spec = spec_from_file_location(name, source.path)
         assert spec is not None and spec.loader is not None
-        # The file can import its neighbors, as a script can.
+        # The file imports its neighbors before all others, as a script does.
         sys.path.insert(0, str(Path(source.path).parent))
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
