@@ -21,7 +21,7 @@ from kit.profile.sensor import SensorReport, SensorResponse
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
-SCHEMA_MINOR = 1
+SCHEMA_MINOR = 2
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 FigureName = Literal[
