@@ -80,10 +80,10 @@ OTHERS: Templates = {
     # Who reaches the sockets of ranks.
     "ranks_private": "only this cell's processes reach its ranks, which have a network of their own",
     "ranks_without_network": "only processes of this machine or container reach the ranks: it has no network",
-    "ranks_on_loopback": "every user of this machine reaches the ranks; the kernel gives them no network of their own "
-    "({call}: {error})",
-    "ranks_exposed": "everyone who reaches this machine reaches the ranks, and can run code as you; the kernel gives "
-    "them no network of their own ({call}: {error})",
+    "ranks_on_loopback": "every user of this machine reaches the ranks: the kernel gives them no network of their own "
+    "({call}: {error}); it does where `unshare --user --net true` works",
+    "ranks_exposed": "everyone who reaches this machine reaches the ranks, and can run code as you: the kernel gives "
+    "them no network of their own ({call}: {error}); it does where `unshare --user --net true` works",
     "ranks_on_hosts_network": "everyone who reaches the network between the hosts reaches the ranks",
     "ranks_exposed_on_hosts": "everyone who reaches one of the hosts reaches the ranks, and can run code as you",
     # Turns, data, backends.

@@ -3,8 +3,12 @@
 import os
 
 import pytest
+from click.testing import CliRunner
+from namespaces import needs_namespaces, refusing, unprivileged
 
+from kit.cli.app import app
 from kit.profile.store import read_profile
+from kit.report.sentences import sentence
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: each rank needs one of its own")
 # By the batch of a cell that trains: what befalls rank 1, the code of the failure and some of its values.
@@ -69,3 +73,40 @@ def test_what_no_ranks_can_do_is_one_line(place, options, line):
     assert answer.code == 2
     assert line in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("under", "code"),
+    [
+        (lambda: needs_namespaces() or [], "ranks_private"),
+        (unprivileged, "ranks_private"),
+        (refusing, "ranks_exposed"),
+        (lambda: refusing(without_network=True), "ranks_without_network"),
+    ],
+    ids=["usual", "unprivileged", "refused", "refused, no network"],
+)
+def test_who_reaches_the_ranks_is_in_the_profile_and_said_before_they_start_if_others_do(place, under, code):
+    answer = place.run("--devices", "2", "--task", "train", "--rounds", "1", under=under())
+    assert answer.code == 0, answer.stderr
+    launches = [*place.launches().values()]
+    assert {launch.who_reaches.code for launch in launches} == {code}
+    said = [line for line in answer.messages if "ranks" in line]
+    assert len(said) == (code == "ranks_exposed")
+    if said:
+        assert answer.stderr.index(said[0]) < answer.stderr.index("round 1")
+        values = launches[0].who_reaches.values
+        assert (values["call"], values["error"]) == ("unshare", "ENOSPC")
+    shown = " ".join(CliRunner().invoke(app, ["show", str(place.path)]).output.split())
+    assert sentence(launches[0].who_reaches) in shown
+
+
+def test_one_process_says_nothing_of_ranks(place):
+    answer = place.run("--dry-run", "--devices", "1", under=refusing())
+    assert answer.code == 0, answer.stderr
+    assert "ranks" not in answer.stderr
+
+
+def test_a_dry_run_says_it_too(place):
+    answer = place.run("--dry-run", "--devices", "2", under=refusing())
+    assert answer.code == 0, answer.stderr
+    assert len([line for line in answer.messages if "ranks" in line]) == 1

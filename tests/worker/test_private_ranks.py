@@ -1,0 +1,156 @@
+"""Two ranks of each framework, real ones: nobody else reaches their sockets; and what is left of that without namespaces."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from namespaces import listening, needs_namespaces, network_of, own_listening, refusing
+from real_worker import PYTHONPATH
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: each rank needs one of its own"),
+]
+TESTS = Path(__file__).parents[1]
+MODES = {"torch": "eager", "jax": "jit", "tensorflow": "graph"}
+HOST, GUEST = "10.213.77.1", "10.213.77.2"
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+
+
+class Held:
+    """Two ranks that wait, and the process that asked for them."""
+
+    def __init__(self, runner):
+        self.runner = runner
+        self.said = json.loads(runner.stdout.readline() or "{}")
+        assert self.said and self.said["failure"] is None, self.said or runner.stderr.read()
+        self.ranks, self.processes = self.said["ranks"], self.said["processes"]
+        assert len(self.ranks) == 2
+
+    def sockets(self):
+        return [own for rank in self.ranks for own in own_listening(rank)]
+
+
+@contextmanager
+def held(backend, under=()):
+    command = [*under, sys.executable, str(TESTS / "held_ranks.py"), backend, MODES[backend]]
+    runner = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{PYTHONPATH}{os.pathsep}{TESTS}"},
+    )
+    try:
+        yield Held(runner)
+    finally:
+        runner.kill()
+        runner.communicate()
+
+
+@pytest.fixture(scope="module", params=list(MODES))
+def ranks(request):
+    needs_namespaces()
+    with held(request.param) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def neighbour():
+    """Connect from a namespace beside this one, which reaches this one's addresses: `neighbour(port) -> bool`."""
+    made = subprocess.run(["ip", "link", "show", "lo"], capture_output=True, check=False) if _has_ip() else None
+    if os.geteuid() or made is None or made.returncode:
+        pytest.skip("not root, or no ip: two namespaces cannot be joined")
+    # Its descriptor of standard output says that it is in its namespace.
+    guest = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "echo; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    enter = ["nsenter", f"--net=/proc/{guest.pid}/ns/net"]
+    here, there = f"kit{os.getpid() % 10**6}a", f"kit{os.getpid() % 10**6}b"
+    try:
+        if not guest.stdout.readline():
+            pytest.skip("this kernel or container gives no network namespace")
+        for words in (
+            ["ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", str(guest.pid)],
+            ["ip", "addr", "add", f"{HOST}/30", "dev", here],
+            ["ip", "link", "set", here, "up"],
+            [*enter, "ip", "addr", "add", f"{GUEST}/30", "dev", there],
+            [*enter, "ip", "link", "set", there, "up"],
+        ):
+            if (done := subprocess.run(words, capture_output=True, text=True, check=False)).returncode:
+                pytest.skip(f"{' '.join(words)}: {done.stderr.strip()}")
+
+        def connects(port):
+            command = [*enter, sys.executable, "-I", "-S", "-c", CONNECT, HOST, str(port)]
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+        yield connects
+    finally:
+        subprocess.run(["ip", "link", "del", here], capture_output=True, check=False)
+        guest.kill()
+        guest.communicate()
+
+
+def _has_ip():
+    return any(Path(folder, "ip").exists() for folder in os.get_exec_path())
+
+
+def test_the_kernel_lists_no_socket_of_theirs_in_this_network(ranks):
+    sockets = ranks.sockets()
+    assert sockets, "they listen for each other"
+    assert not {own.inode for own in sockets} & {known.inode for known in listening()}
+    (network,) = {network_of(rank) for rank in ranks.ranks}
+    assert network != network_of("self")
+    assert ranks.said["who_reaches"] == "ranks_private"
+
+
+def test_their_network_has_only_loopback_and_their_own_processes(ranks):
+    enough = Path(f"/proc/{ranks.ranks[0]}/net/dev").read_text().splitlines()[2:]
+    traffic = {name: counts.split() for name, _, counts in (line.partition(":") for line in enough)}
+    assert {name.strip() for name, counts in traffic.items() if counts[0] != "0"} == {"lo"}
+    network = network_of(ranks.ranks[0])
+    assert processes_in(network) <= {*ranks.processes}
+
+
+def processes_in(network):
+    inside = set()
+    for process in psutil.process_iter():
+        try:
+            if network_of(process.pid) == network:
+                inside.add(process.pid)
+        except OSError:
+            continue
+    return inside
+
+
+def test_a_connection_from_another_namespaces_address_is_refused(ranks, neighbour):
+    with socket.create_server(("", 0)) as open_to_all:
+        assert neighbour(open_to_all.getsockname()[1]), "the way is open"
+    of_others = {known.port for known in listening()} - {own.port for own in ranks.sockets()}
+    assert not [own for own in ranks.sockets() if own.port not in of_others and neighbour(own.port)]
+
+
+def test_a_runner_that_is_killed_leaves_nobody_in_their_network(ranks):
+    network = network_of(ranks.ranks[0])
+    ranks.runner.kill()
+    end_s = time.monotonic() + 30
+    while processes_in(network):
+        assert time.monotonic() < end_s, "the supervisors end what they have started"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("backend", ["torch", pytest.param("jax", marks=pytest.mark.slow)])
+def test_without_a_namespace_they_listen_on_loopback_alone(backend):
+    with held(backend, refusing()) as started:
+        sockets = started.sockets()
+        assert sockets
+        assert all(own.is_on_loopback for own in sockets), sockets
+        assert started.said["who_reaches"] == "ranks_on_loopback"
