@@ -1,6 +1,6 @@
 """Hold two ranks of a framework, built: prints their process numbers and who reaches them as JSON, then waits.
 
-    python tests/held_ranks.py BACKEND MODE
+python tests/held_ranks.py BACKEND MODE
 """
 
 import json

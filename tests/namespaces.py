@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,10 @@ class Listening(NamedTuple):
 
 
 def works(*command):
-    return shutil.which(command[0]) and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    try:
+        return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def needs_namespaces():
@@ -38,13 +42,13 @@ def needs_namespaces():
 
 def refusing(*, without_network=False):
     """What to begin a command with, so that the kernel refuses it another network namespace; it may have no network."""
-    own = ["--net"] if without_network else []
-    if not works("unshare", "--user", "--map-root-user", *own, "sh", "-c", f"{REFUSE} && exec $0"):
+    apart = ["--net"] if without_network else []
+    if not works("unshare", "--user", "--map-root-user", *apart, "sh", "-c", f"{REFUSE} && exec $0"):
         pytest.skip("no user namespace, in which alone the limit of namespaces can be set")
     before = "ip link set lo up && " if without_network else ""
     if without_network and shutil.which("ip") is None:
         pytest.skip("no ip, which switches loopback on")
-    return ["unshare", "--user", "--map-root-user", *own, "sh", "-c", f'{before}{REFUSE} && exec "$@"', "sh"]
+    return ["unshare", "--user", "--map-root-user", *apart, "sh", "-c", f'{before}{REFUSE} && exec "$@"', "sh"]
 
 
 def unprivileged():
@@ -72,8 +76,10 @@ def listening(pid="self"):
     return listed
 
 
-def own_listening(pid):
+def listening_of(pid):
     """The listening sockets of a process."""
-    links = (str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir())
-    inodes = {int(found[1]) for link in links if (found := re.fullmatch(r"socket:\[(\d+)\]", link))}
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            inodes |= {int(number) for number in re.findall(r"^socket:\[(\d+)\]$", str(link.readlink()))}
     return [socket for socket in listening(pid) if socket.inode in inodes]

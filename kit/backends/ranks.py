@@ -13,8 +13,8 @@ import psutil
 
 from kit.environment import NO_ALL_REDUCE
 
-# gloo's and NCCL's variables of the interface by which ranks reach each other.
-INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+# The variables of gloo and NCCL that name the interface by which ranks reach each other.
+GLOO_INTERFACE, NCCL_INTERFACE = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 
 
 class RankGroup(NamedTuple):
@@ -46,11 +46,16 @@ class RankGroup(NamedTuple):
         return next((name for name, known in named if any(entry.address == self.host for entry in known)), None)
 
     def keep_to_interface(self) -> None:
-        """Let collectives of this process use only that interface. Over several hosts the user's choice is kept."""
-        if (name := self.interface()) is not None:
-            for variable in INTERFACE_VARIABLES:
-                if self.folder or not os.environ.get(variable):
-                    os.environ[variable] = name
+        """Let the collectives of this process use only that interface.
+
+        Over several hosts the user's choice is kept, and NCCL's own choice: it may use several networks at a time.
+        """
+        if (name := self.interface()) is None:
+            return
+        if self.folder:
+            os.environ |= {GLOO_INTERFACE: name, NCCL_INTERFACE: name}
+        else:
+            os.environ.setdefault(GLOO_INTERFACE, name)
 
 
 # The runner stops ranks while other workers run, and no framework may take that for their end. The runner itself sees

@@ -84,7 +84,7 @@ OTHERS: Templates = {
     "({call}: {error}); it does where `unshare --user --net true` works",
     "ranks_exposed": "everyone who reaches this machine reaches the ranks, and can run code as you: the kernel gives "
     "them no network of their own ({call}: {error}); it does where `unshare --user --net true` works",
-    "ranks_on_hosts_network": "everyone who reaches the network between the hosts reaches the ranks",
+    "ranks_on_hosts_network": "everyone who reaches a network between the hosts reaches the ranks",
     "ranks_exposed_on_hosts": "everyone who reaches one of the hosts reaches the ranks, and can run code as you",
     # Turns, data, backends.
     "lack_of_memory": "another worker needs {needed_b}, and {available_b} are available",

@@ -90,10 +90,10 @@ def test_who_reaches_the_ranks_is_in_the_profile_and_said_before_they_start_if_o
     assert answer.code == 0, answer.stderr
     launches = [*place.launches().values()]
     assert {launch.who_reaches.code for launch in launches} == {code}
-    said = [line for line in answer.messages if "ranks" in line]
-    assert len(said) == (code == "ranks_exposed")
-    if said:
-        assert answer.stderr.index(said[0]) < answer.stderr.index("round 1")
+    lines = [line for line in answer.messages if "ranks" in line]
+    assert len(lines) == (code == "ranks_exposed")
+    if lines:
+        assert answer.stderr.index(lines[0]) < answer.stderr.index("round 1")
         values = launches[0].who_reaches.values
         assert (values["call"], values["error"]) == ("unshare", "ENOSPC")
     shown = " ".join(CliRunner().invoke(app, ["show", str(place.path)]).output.split())

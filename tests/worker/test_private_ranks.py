@@ -1,7 +1,8 @@
-"""Two ranks of each framework, real ones: nobody else reaches their sockets; and what is left of that without namespaces."""
+"""Two real ranks of each framework: nobody else reaches their sockets; without namespaces no other machine does."""
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from namespaces import listening, needs_namespaces, network_of, own_listening, refusing
+from namespaces import listening, listening_of, needs_namespaces, network_of, refusing
 from real_worker import PYTHONPATH
 
 pytestmark = [
@@ -35,7 +36,7 @@ class Held:
         assert len(self.ranks) == 2
 
     def sockets(self):
-        return [own for rank in self.ranks for own in own_listening(rank)]
+        return [listener for rank in self.ranks for listener in listening_of(rank)]
 
 
 @contextmanager
@@ -66,10 +67,9 @@ def ranks(request):
 @pytest.fixture(scope="module")
 def neighbour():
     """Connect from a namespace beside this one, which reaches this one's addresses: `neighbour(port) -> bool`."""
-    made = subprocess.run(["ip", "link", "show", "lo"], capture_output=True, check=False) if _has_ip() else None
-    if os.geteuid() or made is None or made.returncode:
+    if os.geteuid() or shutil.which("ip") is None:
         pytest.skip("not root, or no ip: two namespaces cannot be joined")
-    # Its descriptor of standard output says that it is in its namespace.
+    # The line that it prints says that it is in its namespace.
     guest = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -99,23 +99,19 @@ def neighbour():
         guest.communicate()
 
 
-def _has_ip():
-    return any(Path(folder, "ip").exists() for folder in os.get_exec_path())
-
-
 def test_the_kernel_lists_no_socket_of_theirs_in_this_network(ranks):
     sockets = ranks.sockets()
     assert sockets, "they listen for each other"
-    assert not {own.inode for own in sockets} & {known.inode for known in listening()}
+    assert not {listener.inode for listener in sockets} & {known.inode for known in listening()}
     (network,) = {network_of(rank) for rank in ranks.ranks}
     assert network != network_of("self")
     assert ranks.said["who_reaches"] == "ranks_private"
 
 
 def test_their_network_has_only_loopback_and_their_own_processes(ranks):
-    enough = Path(f"/proc/{ranks.ranks[0]}/net/dev").read_text().splitlines()[2:]
-    traffic = {name: counts.split() for name, _, counts in (line.partition(":") for line in enough)}
-    assert {name.strip() for name, counts in traffic.items() if counts[0] != "0"} == {"lo"}
+    lines = Path(f"/proc/{ranks.ranks[0]}/net/dev").read_text().splitlines()[2:]
+    received_b = {name.strip(): counts.split()[0] for name, _, counts in (line.partition(":") for line in lines)}
+    assert {name for name, count in received_b.items() if count != "0"} == {"lo"}
     network = network_of(ranks.ranks[0])
     assert processes_in(network) <= {*ranks.processes}
 
@@ -134,8 +130,8 @@ def processes_in(network):
 def test_a_connection_from_another_namespaces_address_is_refused(ranks, neighbour):
     with socket.create_server(("", 0)) as open_to_all:
         assert neighbour(open_to_all.getsockname()[1]), "the way is open"
-    of_others = {known.port for known in listening()} - {own.port for own in ranks.sockets()}
-    assert not [own for own in ranks.sockets() if own.port not in of_others and neighbour(own.port)]
+    of_others = {known.port for known in listening()} - {listener.port for listener in ranks.sockets()}
+    assert not [listener for listener in ranks.sockets() if listener.port not in of_others and neighbour(listener.port)]
 
 
 def test_a_runner_that_is_killed_leaves_nobody_in_their_network(ranks):
@@ -152,5 +148,5 @@ def test_without_a_namespace_they_listen_on_loopback_alone(backend):
     with held(backend, refusing()) as started:
         sockets = started.sockets()
         assert sockets
-        assert all(own.is_on_loopback for own in sockets), sockets
+        assert all(listener.is_on_loopback for listener in sockets), sockets
         assert started.said["who_reaches"] == "ranks_on_loopback"
