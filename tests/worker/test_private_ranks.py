@@ -143,6 +143,34 @@ def test_a_runner_that_is_killed_leaves_nobody_in_their_network(ranks):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_ranks_of_several_hosts_listen_at_the_address_that_they_are_given_alone(backend):
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(TESTS / "joined_rank.py"), backend, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": PYTHONPATH},
+        )
+        for number in range(2)
+    ]
+    try:
+        addresses = [rank.stdout.readline().strip() for rank in started]
+        for rank in started:
+            rank.stdin.write(f"{json.dumps(addresses)}\n")
+            rank.stdin.flush()
+        assert [rank.stdout.readline().strip() for rank in started] == ["joined"] * 2
+        sockets = [listener for rank in started for listener in listening_of(rank.pid)]
+        assert int(addresses[0].rpartition(":")[2]) in {listener.port for listener in sockets}, "the port held for it"
+        assert all(listener.is_on_loopback for listener in sockets), sockets
+    finally:
+        for rank in started:
+            rank.kill()
+            rank.communicate()
+
+
 @pytest.mark.parametrize("backend", ["torch", pytest.param("jax", marks=pytest.mark.slow)])
 def test_without_a_namespace_they_listen_on_loopback_alone(backend):
     with held(backend, refusing()) as started:
