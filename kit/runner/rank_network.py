@@ -81,15 +81,20 @@ def network_of_ranks() -> list[int]:
 
 def _made() -> list[int]:
     """Start what makes a namespace: this process has threads, and stays where it is."""
-    here, there = socket.socketpair()
-    with here, there:
-        command = [sys.executable, "-I", "-S", private_network.__file__, str(there.fileno())]
-        started = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
-        there.close()
-        try:
-            return private_network.receive(here)
-        finally:
-            started.wait()
+    try:
+        here, there = socket.socketpair()
+        with here, there:
+            command = [sys.executable, "-I", "-S", private_network.__file__, str(there.fileno())]
+            started = subprocess.Popen(
+                command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            there.close()
+            try:
+                return private_network.receive(here)
+            finally:
+                started.wait()
+    except OSError as error:  # of this process, such as too many open files
+        raise Refused("exec", error) from None
 
 
 @cache

@@ -31,6 +31,9 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 # A struct ifreq: a name, then the flags in a union of 24 bytes.
 IFREQ, LOOPBACK_NAME = struct.Struct("16sh22x"), b"lo"
 LOOPBACK = "127.0.0.1"
+# A process enters the user namespace first: that gives it the right to enter the other.
+KINDS = ("user", "net")
+MESSAGE_B = 1024
 
 
 class Refused(Exception):  # noqa: N818 - it says what happened
@@ -51,7 +54,7 @@ def make() -> list[int]:
     with suppress(Refused):
         _unshare(CLONE_NEWNET)
         _raise_loopback()
-        return _descriptors("net")
+        return _descriptors(KINDS[1:])
     _unshare(CLONE_NEWUSER | CLONE_NEWNET)
     # Without privileges a group can be mapped only where no process may change its groups.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -60,7 +63,7 @@ def make() -> list[int]:
         except OSError as error:
             raise Refused(name, error) from None
     _raise_loopback()
-    return _descriptors("user", "net")
+    return _descriptors(KINDS)
 
 
 def enter(descriptors: Sequence[int]) -> None:
@@ -82,9 +85,11 @@ def receive(channel: socket.socket) -> list[int]:
     Raises:
         Refused: there are none, and why.
     """
-    message, descriptors, *_ = socket.recv_fds(channel, 1024, 2)
-    if descriptors:
+    message, descriptors, flags, _ = socket.recv_fds(channel, MESSAGE_B, len(KINDS))
+    if descriptors and not flags & socket.MSG_CTRUNC:
         return descriptors
+    for descriptor in descriptors:
+        os.close(descriptor)
     call, number = json.loads(message or json.dumps(["exec", errno.ECHILD]))
     raise Refused(call, OSError(number, ""))
 
@@ -93,7 +98,9 @@ def main(descriptor: int) -> None:
     """Make a namespace, and send what `receive` returns."""
     with socket.socket(fileno=descriptor) as channel:
         try:
-            socket.send_fds(channel, [b"made"], make())
+            descriptors = make()
+            # What is wrong where they do not arrive: the receiver has no room for them.
+            socket.send_fds(channel, [json.dumps(["recvmsg", errno.EMFILE]).encode()], descriptors)
         except Refused as refused:
             channel.sendall(json.dumps([refused.call, getattr(errno, refused.error, 0)]).encode())
 
@@ -121,7 +128,7 @@ def _raise_loopback() -> None:
         raise Refused("loopback", error) from None
 
 
-def _descriptors(*kinds: str) -> list[int]:
+def _descriptors(kinds: Sequence[str]) -> list[int]:
     try:
         return [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
     except OSError as error:
