@@ -137,7 +137,7 @@ LATER_REFUSED = """
 from pathlib import Path
 from kit.errors import KitError
 from kit.runner.rank_network import network_of_ranks, who_reaches
-assert who_reaches("plain", 1).code == "ranks_private"
+assert who_reaches("torch", 1).code == "ranks_private"
 Path("/proc/sys/user/max_net_namespaces").write_text("0")
 try:
     network_of_ranks()
