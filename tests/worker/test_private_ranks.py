@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -62,6 +62,12 @@ def ranks(request):
     needs_namespaces()
     with held(request.param) as started:
         yield started
+
+
+def connects_here(port):
+    with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
+        return True
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +133,25 @@ def processes_in(network):
     return inside
 
 
+def test_a_connection_by_this_networks_loopback_is_refused(ranks):
+    with socket.create_server(("", 0)) as open_to_all:
+        assert connects_here(open_to_all.getsockname()[1]), "the way is open"
+    assert ports_of(ranks)
+    assert not [port for port in ports_of(ranks) if connects_here(port)]
+
+
 def test_a_connection_from_another_namespaces_address_is_refused(ranks, neighbour):
     with socket.create_server(("", 0)) as open_to_all:
         assert neighbour(open_to_all.getsockname()[1]), "the way is open"
-    of_others = {known.port for known in listening()} - {listener.port for listener in ranks.sockets()}
-    assert not [listener for listener in ranks.sockets() if listener.port not in of_others and neighbour(listener.port)]
+    assert not [port for port in ports_of(ranks) if neighbour(port)]
+
+
+def ports_of(ranks):
+    """The ports on which ranks listen; not those on which other programs of this machine listen, too."""
+    sockets = ranks.sockets()
+    inodes = {listener.inode for listener in sockets}
+    others = {known.port for known in listening() if known.inode not in inodes}
+    return {listener.port for listener in sockets} - others
 
 
 def test_a_runner_that_is_killed_leaves_nobody_in_their_network(ranks):
