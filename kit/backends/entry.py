@@ -35,6 +35,7 @@ class BackendEntry(NamedTuple):
     # By kind of device, how several devices share a batch: "ranks" have a process each, "devices" are all in one
     # process. A kind that is missing here has no such cells.
     data_parallel: Mapping[str, Literal["ranks", "devices"]] = {}
+    keeps_to_interface: bool = False  # its ranks listen at their addresses alone, not on every interface
     builds_workloads: bool = True  # false: a user's function builds what it runs
 
     @property

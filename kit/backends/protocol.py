@@ -125,7 +125,8 @@ class Backend(Protocol):
         """Prepare this process, one of `ranks`, for programs that run on `devices` of a kind in it.
 
         Called once, before `set_threads`, if a cell has several devices. `build` then builds this process's part: its
-        batches are a part of the cell's, and gradients are averaged over all parts (`kit.backends.ranks`).
+        batches are a part of the cell's, and gradients are averaged over all parts (`kit.backends.ranks`). A framework
+        binds its rank's address after `ranks.give_port`; until then nobody else has the port.
         """
 
     def count(self, kind: str) -> int:

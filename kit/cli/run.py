@@ -19,6 +19,7 @@ from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_g
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
+    from kit.profile.unfinished import RunPlan
     from kit.runner.run import Run
 
 EXIT_FAILED_CELLS = 3
@@ -215,8 +216,10 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
         again = {option: value for option, value in request.decided().items() if option in typed}
         running = Run.resume(Path(request.out), request, again)
         allocated_hosts(running.plan.suite.hosts)
+        _say_who_reaches_ranks(running.plan)
         return running
     plan = plan_run(request, say)
+    _say_who_reaches_ranks(plan)
     unfinished = UnfinishedRun.begin(
         profile_path(request.out, plan.suite.name, plan.id, plan.created, replace=request.force), plan
     )
@@ -224,6 +227,13 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
     if request.dry_run:
         unfinished.remove()
     return running
+
+
+def _say_who_reaches_ranks(plan: RunPlan) -> None:
+    from kit.runner.rank_network import lines_before
+
+    for line in lines_before(plan):
+        say(line)
 
 
 def _print_table(running: Run) -> None:

@@ -268,6 +268,7 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     process: str
     started: str  # UTC, ISO 8601
     reused_compilation: bool = False  # its compilation found what the first round's had left, as it was asked to
+    who_reaches: Reason | None = None  # the sockets of its ranks; null: it has none, or a profile before 3.2
     turns: Turns = "blocks"
     turns_reason: Reason | None = None  # why not in blocks
     p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20

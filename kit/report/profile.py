@@ -176,6 +176,7 @@ def _worker(result: CellResult) -> list[str]:
             used = "" if compute.used is None else f", {compute.used} used"
             threads = f"{compute.reported or 'unknown'} threads ({compute.requested} requested{used}) on CPUs"
             threads += f" in {len(cpus)} ranks: {' | '.join(cpus)}" if launch.ranks else f" {cpus[0]}"
+            threads += f" ({sentence(launch.who_reaches)})" if launch.who_reaches is not None else ""
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
         settings = ", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items())
         version = f"{framework}Python {launch.python}" if launch.python else ""

@@ -77,6 +77,15 @@ OTHERS: Templates = {
     "phase_timeout": "no answer within {limit_s}",
     "does_not_stop": "it did not stop within {limit_s} of SIGSTOP",
     "shared_process_ended": "its process ended while it measured {cell}",
+    # Who reaches the sockets of ranks.
+    "ranks_private": "only this cell's processes reach its ranks, which have a network of their own",
+    "ranks_without_network": "only processes of this machine or container reach the ranks: it has no network",
+    "ranks_on_loopback": "every user of this machine reaches the ranks: the kernel gives them no network of their own "
+    "({call}: {error}); it does where `unshare --user --net true` works",
+    "ranks_exposed": "everyone who reaches this machine reaches the ranks, and can run code as you: the kernel gives "
+    "them no network of their own ({call}: {error}); it does where `unshare --user --net true` works",
+    "ranks_on_hosts_network": "everyone who reaches a network between the hosts reaches the ranks",
+    "ranks_exposed_on_hosts": "everyone who reaches one of the hosts reaches the ranks, and can run code as you",
     # Turns, data, backends.
     "lack_of_memory": "another worker needs {needed_b}, and {available_b} are available",
     "lack_of_device_memory": "{cell} ran out of its {share_pct} of the device's memory; it runs alone to get all of it",

@@ -35,6 +35,7 @@ from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.energy import planned_s
 from kit.runner.hosts import check_hosts
 from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.rank_network import has_ranks
 from kit.runner.worker import phase_limit_s
 from kit.sensors.catalog import probe_all
 from kit.sensors.nvml import measured_lags_ns
@@ -151,7 +152,20 @@ def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: in
 
 
 def check_images(cells: Sequence[Cell], variants: Sequence[Variant]) -> None:
-    """Raise EngineError where the engine cannot give the containers of a variant the devices of their cells."""
+    """Refuse what containers of a variant cannot measure.
+
+    Raises:
+        EngineError: the engine cannot give them the devices of their cells.
+        KitError: a cell has ranks. Each would be in a container of its own, and these have no network.
+    """
+    named = {variant.name: variant for variant in variants if variant.image is not None}
+    for cell in cells:
+        if cell.variant in named and has_ranks(cell, named[cell.variant], hosts=1):
+            title = CATALOG[cell.backend].title
+            raise KitError(
+                f"variant {cell.variant}: {title} has a process for each of --devices {cell.devices}, and containers "
+                "have no network; leave out --devices or the image"
+            )
     digests = {variant.name: variant.image_digest for variant in variants if variant.image_digest is not None}
     engine = local_engine() if digests else None
     for name, device in dict.fromkeys((cell.variant, cell.device) for cell in cells if cell.variant in digests):

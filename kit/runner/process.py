@@ -46,6 +46,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 env=command.environment,
+                pass_fds=command.network,
                 bufsize=0,
                 start_new_session=True,  # an interrupt from the terminal is the runner's alone
             )

@@ -8,6 +8,7 @@ A worker of one process is a worker of one rank.
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -20,10 +21,11 @@ from kit.profile.launch import LaunchPart, Parity, Threads
 from kit.profile.reason import Reason, reason
 from kit.runner.interrupt import StopFlag
 from kit.runner.process import Process
+from kit.runner.rank_network import PRIVATE, network_of_ranks
 from kit.runner.target import command_of
 from kit.runner.worker_spec import WorkerSpec
-from kit.worker.address import LOOPBACK
 from kit.worker.messages import Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
+from kit.worker.private_network import LOOPBACK
 
 # A signal acts in microseconds; a process that takes longer is stuck in a driver or a disk.
 STOP_LIMIT_S = 10.0
@@ -31,6 +33,8 @@ STOP_LIMIT_S = 10.0
 LOOK_EVERY_S = 0.5
 # Where a rank ends, the others wait for it in a collective.
 ENDED_GRACE_S = 5.0
+# In a network that only the ranks are in, these ports are free.
+FIRST_PORT = 2222
 # Where one raises, the others may be about to, on a busy machine later.
 FAILED_GRACE_S = 30.0
 # Counters of the process, and of its own CPUs; all others are the machine's, of which rank 0's count is enough.
@@ -72,12 +76,21 @@ class Ranks:
         self._spec, self._stop = spec, stop
         self._processes: list[Process] = []
         self._counters: list[list[str]] = []  # of each rank
+        self._folder = ""
+        self._is_private = spec.who_reaches is not None and spec.who_reaches.code == PRIVATE
+        network = network_of_ranks() if self._is_private else []
         try:
             for rank in range(spec.ranks):
-                self._processes.append(Process(command_of(spec, rank)))
+                command = command_of(spec, rank, network)
+                # Ranks of one host meet by files of rank 0, where their framework can.
+                self._folder = self._folder or command.folder
+                self._processes.append(Process(command))
         except BaseException:
             self.end()
             raise
+        finally:
+            for descriptor in network:
+                os.close(descriptor)
 
     def ask(self, request: Requests, limit_s: float) -> Done | Measured:
         """Ask all ranks."""
@@ -126,12 +139,14 @@ class Ranks:
                 for rank in range(spec.ranks)
             ]
         if isinstance(request, Join) and spec.ranks > 1:
-            addresses = self._addresses()
-            return [replace(request, rank=rank, addresses=addresses) for rank in range(spec.ranks)]
+            addresses, folder = self._addresses(), "" if spec.hosts else self._folder
+            return [replace(request, rank=rank, addresses=addresses, folder=folder) for rank in range(spec.ranks)]
         return [request] * spec.ranks
 
     def _addresses(self) -> list[str]:
         """Return an address of each rank that the others reach: by the way that srun's own connection takes."""
+        if self._is_private:
+            return [f"{LOOPBACK}:{FIRST_PORT + rank}" for rank in range(self._spec.ranks)]
         spec, local = self._spec, self._spec.ranks_per_host
         answers = self._ask([Reach()] * (spec.ranks - local), STOP_LIMIT_S, first=local)
         remote = [answer.address for answer in answers if isinstance(answer, Done)]

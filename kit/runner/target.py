@@ -49,10 +49,16 @@ class Command(NamedTuple):
     words: Sequence[str]
     environment: Mapping[str, str]
     folder: str = ""  # of the worker's temporary files, where they are on this machine
+    network: Sequence[int] = ()  # descriptors of the network that it enters
 
 
-def command_of(spec: WorkerSpec, rank: int) -> Command:
+def command_of(spec: WorkerSpec, rank: int, network: Sequence[int] = ()) -> Command:
     """Return what starts a rank where it is to run.
+
+    Args:
+        spec: of the worker.
+        rank: which of its ranks.
+        network: descriptors of the network that ranks of this machine are to be in; none: that of this process.
 
     Raises:
         EngineError: it runs in a container, and no engine answers on this machine.
@@ -69,8 +75,9 @@ def command_of(spec: WorkerSpec, rank: int) -> Command:
     if (host := spec.host_of(rank)) == spec.host_of(0):
         folder = str(Path(tempfile.gettempdir()) / name)
         variables = {**order, **threads, **shown, **variant.env, **spec.compile_cache}
-        words = _supervised(python, variables, "--folder", folder, "--cpus", cpus)
-        return Command(words, os.environ, folder)
+        inside = ["--network", ",".join(map(str, network))] if network else []
+        words = _supervised(python, variables, "--folder", folder, "--cpus", cpus, *inside)
+        return Command(words, os.environ, folder, network)
     # Which devices a worker sees is left to it: on another host they have other names.
     hidden = DEVICES[prepare.device].shown_by(prepare.devices, os.environ)
     environment = {name: value for name, value in os.environ.items() if name not in hidden}

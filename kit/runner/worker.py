@@ -145,6 +145,7 @@ class Worker:
                     process=plan.name,
                     started=datetime.now(UTC).isoformat(timespec="milliseconds"),
                     reused_compilation=spec.reuses_compilation,
+                    who_reaches=spec.who_reaches,
                 )
         self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
         self.long_blocks: dict[LaunchKey, Blocks] = {}

@@ -14,9 +14,11 @@ from kit.backends.environment import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
 from kit.files import name_of
 from kit.profile.cell import Cell, Variant
+from kit.profile.reason import Reason
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import default_threads
+from kit.runner.rank_network import who_reaches
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Join, Prepare
 
@@ -45,6 +47,11 @@ class WorkerSpec(NamedTuple):
     def ranks_per_host(self) -> int:
         """Return how many ranks each host has."""
         return self.ranks // max(1, len(self.hosts))
+
+    @property
+    def who_reaches(self) -> Reason | None:
+        """Return who reaches the sockets of its ranks; None: it is one process."""
+        return who_reaches(self.prepare.backend, len(self.hosts)) if self.ranks > 1 else None
 
     def host_of(self, rank: int) -> str:
         """Return the name of a rank's host; empty: there is one host."""

@@ -51,7 +51,7 @@ class Prepare(Request, frozen=True, kw_only=True):
 
 
 class Reach(Request, frozen=True, kw_only=True):
-    """Find the address of this host that another host reaches."""
+    """Hold a port of this host at an address that another host reaches, until `Join`."""
 
     towards: str = ""  # an address of the other host; empty: of the host on which srun was called
 
@@ -60,7 +60,8 @@ class Join(Request, frozen=True, kw_only=True):
     """Become one of the ranks at these addresses, and set threads and memory."""
 
     devices: Int64  # of this rank; 0: the cell has one device and no ranks
-    addresses: list[str] = []  # host:port of each rank, free for the framework's own rendezvous; none: a single rank
+    addresses: list[str] = []  # host:port of each rank, for the framework's own rendezvous; none: a single rank
+    folder: str = ""  # that all ranks share and other users cannot enter; empty: they are on several hosts
     rank: Int64 = 0
     threads: Int64  # that the framework is to use
     memory_fraction: float = 1.0  # of a GPU's memory that the process may take

@@ -10,7 +10,8 @@ A runner that dies, by whatever signal, closes the input, and the worker's whole
 `--grace` it is the first process of a container of `kit launch`: the command gets SIGTERM and so many seconds first,
 and the exit status is the command's, or 128 + its signal.
 
-Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH] [--env=NAME=VALUE …] COMMAND …``
+Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH] [--env=NAME=VALUE …]
+[--network 3,4] COMMAND …``
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> int:
         metavar="PATH",
         help="for temporary files, in this host's folder of them; removed at the end",
     )
+    parser.add_argument("--network", default="", metavar="3,4", help="descriptors of the command's own network")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="variable of the command")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
@@ -56,6 +58,10 @@ def main() -> int:
     variables = dict(word.split("=", 1) for word in arguments.env)
     folder = Path(tempfile.gettempdir(), arguments.folder) if arguments.folder else None
     try:
+        if arguments.network:
+            from kit.worker.private_network import enter  # which only ranks need
+
+            enter([int(descriptor) for descriptor in arguments.network.split(",")])
         if folder is not None:
             folder.mkdir(0o700)
             variables = {"TMPDIR": str(folder), **variables}

@@ -9,6 +9,7 @@ import gc
 import hashlib
 import os
 import platform
+import socket
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import repeat
@@ -36,7 +37,7 @@ from kit.profile.store import Steps
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.version import __version__
-from kit.worker.address import free_address
+from kit.worker.address import address_of, held_port
 from kit.worker.device_events import timed_on_device
 from kit.worker.device_memory import ran_out
 from kit.worker.fit import FitFeed, scored
@@ -124,12 +125,13 @@ class _Worker:
         self._programs: dict[int, _Running] = {}
         self._proofs: dict[str, LaunchPart] = {}  # by cell: the points of a sweep share one, which is of small batches
         self._rank = ALONE
+        self._held: socket.socket | None = None  # the port of this rank
 
     def answer(self, request: Requests) -> Done | Measured:
         """Do what is asked; the framework's own exceptions pass."""
         handlers: dict[type[Request], Callable[[Any], Done | Measured]] = {
             Prepare: self._prepare,
-            Reach: lambda request: Done(address=free_address(request.towards)),
+            Reach: self._reach,
             Join: self._join,
             Load: self._load,
             Build: self._build,
@@ -193,6 +195,10 @@ class _Worker:
         )
         return replace(_timed(begin_ns, part), kit_version=__version__)
 
+    def _reach(self, request: Reach) -> Done:
+        self._held = held_port(request.towards)
+        return Done(address=address_of(self._held))
+
     def _join(self, request: Join) -> Done:
         prepared, backend = self._prepared, self._backend
         # A backend that knows no such device need not share one; it says so when its first program is built.
@@ -200,7 +206,8 @@ class _Worker:
         if is_shared:
             backend.share_gpu_memory(request.memory_fraction)
         if request.addresses:
-            self._rank = RankGroup(request.rank, tuple(request.addresses))
+            self._rank = RankGroup(request.rank, tuple(request.addresses), request.folder, self._held)
+            self._rank.keep_to_interface()
         if request.devices:
             backend.join(self._rank, prepared.device, request.devices)
         # Another host may have fewer CPUs than the runner's, and so may the node of a board.

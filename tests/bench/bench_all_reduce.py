@@ -19,7 +19,8 @@ from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
 from kit.backends.ranks import RankGroup
 from kit.runner.cpus import usable_cpus
-from kit.worker.address import LOOPBACK, free_address
+from kit.worker.address import address_of, held_port
+from kit.worker.private_network import LOOPBACK
 from kit.workloads.catalog import workload as workload_of
 from kit.workloads.weights import initial_weights
 
@@ -121,7 +122,10 @@ def main():
             )
         time.sleep(LINGER_S)
         os._exit(0)
-    addresses = ",".join(free_address(LOOPBACK) for _ in range(ranks))
+    ports = [held_port(LOOPBACK) for _ in range(ranks)]
+    addresses = ",".join(map(address_of, ports))
+    for port in ports:
+        port.close()
     started = []
     for rank in range(ranks):
         part = cpus[rank * len(cpus) // ranks : (rank + 1) * len(cpus) // ranks]

@@ -18,8 +18,9 @@ from measuring import print_paired, worker_spec_of
 
 from kit.backends.catalog import load
 from kit.backends.ranks import ALONE, RankGroup
-from kit.worker.address import LOOPBACK, free_address
+from kit.worker.address import address_of, held_port
 from kit.worker.inputs import feed, load_inputs
+from kit.worker.private_network import LOOPBACK
 from kit.workloads.weights import initial_weights
 
 
@@ -27,7 +28,8 @@ def both(cell):
     """Return the program of the many-device path, and the ordinary one, each with its batches."""
     spec = worker_spec_of(cell)
     joined = load(cell.backend)
-    joined.join(RankGroup(0, (free_address(LOOPBACK),)), "cpu", 1)
+    port = held_port(LOOPBACK)
+    joined.join(RankGroup(0, (address_of(port),), held=port), "cpu", 1)
     joined.set_threads(spec.join.threads)
     assert joined.count("cpu") == 1
     inputs = load_inputs(cell, next(iter(spec.data.values())), spec.seed, ALONE)

@@ -20,6 +20,7 @@ from kit.engine.container import Ended, explained, with_devices
 from kit.engine.container_options import Bind, ContainerOptions, for_kind
 from kit.engine.image import Image
 from kit.engine.launch import ContainerRun, as_line, container_options
+from kit.environment import PROCESS_EACH
 from kit.profile.cell import Cell, Variant
 from kit.runner.prepare import check_images
 from kit.version import __version__
@@ -124,6 +125,27 @@ def test_an_image_that_the_engine_can_give_no_gpu_is_refused_before_the_run(serv
     cell = Cell(**base, device="gpu", precision="float32", feed="device", variant="old")
     assert "install the NVIDIA Container Toolkit" in refused(check_images, [cell], variants)
     check_images([replace(cell, variant="default"), replace(cell, device="cpu")], variants)
+
+
+def test_ranks_that_would_each_have_a_container_are_refused_before_the_run(served, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", served(tmp_path / "engine.sock", DOCKER))
+    variants = [
+        Variant(name="image", image="x", image_digest="sha256:1"),
+        Variant(name="each", image="x", image_digest="sha256:1", env={PROCESS_EACH: "1"}),
+    ]
+    base = {
+        "workload": "mlp",
+        "backend": "torch",
+        "task": "train",
+        "batch": 2,
+        "compile_mode": "eager",
+        "device": "cpu",
+    }
+    cell = Cell(**base, precision="float32", feed="device", devices=2, variant="image")
+    in_one_process = replace(cell, backend="jax")
+    for ranks in (cell, replace(in_one_process, variant="each")):
+        assert "containers have no network" in refused(check_images, [ranks], variants)
+    check_images([replace(cell, devices=1), in_one_process], variants)
 
 
 def test_podmans_line_says_all_that_its_api_is_told():

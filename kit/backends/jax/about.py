@@ -32,6 +32,7 @@ ENTRY = BackendEntry(
     },
     start_s=4.2,
     data_parallel={"cpu": "devices", "gpu": "devices", "tpu": "devices"},
+    keeps_to_interface=True,
     # Workers share a GPU: each takes what it needs, not three quarters of the memory at its start.
     sharing={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
 )

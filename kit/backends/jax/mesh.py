@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src.lib import _jax
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
@@ -70,10 +72,12 @@ def join(ranks: RankGroup, kind: str, devices: int) -> None:
     """Give this process its CPU devices, and connect it to the other ranks.
 
     JAX documentation, "Multi-controller JAX" (https://docs.jax.dev/en/latest/multi_process.html).
+    Left to itself, the coordinator binds every interface, and gloo the address of the host's own name.
     """
     if kind == "cpu":
         jax.config.update("jax_num_cpu_devices", devices)
     if ranks.size > 1:
+        ranks.give_port()
         jax.distributed.initialize(
             ranks.addresses[0],
             ranks.size,
@@ -81,4 +85,9 @@ def join(ranks: RankGroup, kind: str, devices: int) -> None:
             cluster_detection_method="deactivate",  # the addresses are given
             initialization_timeout=JOIN_LIMIT_S,
             heartbeat_timeout_seconds=HEARTBEAT_LIMIT_S,
+            coordinator_bind_address=ranks.addresses[0],
         )
+        # JAX has no setting for the interface: its CPU client calls this function without one (jax-ml/jax,
+        # `make_cpu_client` in xla_bridge.py).
+        make = functools.partial(_jax.make_gloo_tcp_collectives, interface=ranks.interface())
+        _jax.make_gloo_tcp_collectives = make

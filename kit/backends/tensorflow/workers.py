@@ -53,7 +53,9 @@ class Workers:
                 "collectives": options.implementation.value,
                 "collectives_pack_b": str(options.bytes_per_pack),
             }
-            # The strategy makes TensorFlow's context, and the servers start with that.
+            # The strategy makes TensorFlow's context, and the servers start with that. They bind every interface, and
+            # TensorFlow has no setting for it (`GrpcServer` in grpc_server_lib.cc).
+            ranks.give_port()
             self._strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
     def averaged(self, gradients: Tensors) -> Tensors:

@@ -14,6 +14,7 @@ ENTRY = BackendEntry(
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
+    keeps_to_interface=True,
     # PyTorch's thread pools are OpenMP's and MKL's; TensorFlow and JAX have their own.
     decided_by=(
         "OMP_*",

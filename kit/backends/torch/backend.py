@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
@@ -235,21 +236,19 @@ class TorchBackend:
         return ThreadSetting(torch.get_num_threads(), None)
 
     def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
-        """Connect by the variables that torchrun sets, over gloo or NCCL."""
+        """Connect over gloo or NCCL: by a file on one host, and over several by a store at rank 0's own address."""
         if devices != 1:
             raise BackendError(f"PyTorch uses one process per {kind}, so this process cannot use {devices}")
         self._ranks = ranks
-        host, port = ranks.addresses[0].rsplit(":", 1)
-        os.environ |= {
-            "MASTER_ADDR": host,
-            "MASTER_PORT": port,
-            "RANK": str(ranks.number),
-            "WORLD_SIZE": str(ranks.size),
-        }
         # The runner stops ranks while other workers run, and NCCL's monitor would end them after eight minutes.
         os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
+        limit = datetime.timedelta(seconds=JOIN_LIMIT_S)
         torch.distributed.init_process_group(
-            "nccl" if kind == "gpu" else "gloo", timeout=datetime.timedelta(seconds=JOIN_LIMIT_S)
+            "nccl" if kind == "gpu" else "gloo",
+            timeout=limit,
+            store=_store(ranks, limit),
+            rank=ranks.number,
+            world_size=ranks.size,
         )
 
     def count(self, kind: str) -> int:
@@ -281,6 +280,18 @@ def set_precision(cell: Cell) -> None:
     tf32, is_kept = cell.precision == "tf32", keeps_precision(cell)
     torch.set_float32_matmul_precision(OWN_MATMUL_PRECISION if is_kept else "high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = OWN_CUDNN["allow_tf32"] if is_kept else tf32
+
+
+def _store(ranks: RankGroup, limit: datetime.timedelta) -> torch.distributed.Store:
+    """Return where the ranks find each other. A TCPStore left to itself binds every interface."""
+    if ranks.folder:
+        return torch.distributed.FileStore(str(Path(ranks.folder, "torch-ranks")), ranks.size)
+    host, port = ranks.addresses[0].rsplit(":", 1)
+    # It listens on the port that is held for it.
+    held = ranks.held.detach() if ranks.number == 0 and ranks.held is not None else None
+    return torch.distributed.TCPStore(
+        host, int(port), ranks.size, is_master=ranks.number == 0, timeout=limit, master_listen_fd=held
+    )
 
 
 def _tpus() -> int:

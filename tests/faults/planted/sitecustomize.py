@@ -83,8 +83,8 @@ def plant_in_runner():
 
     command_of = ranks.command_of
 
-    def planted_command_of(spec, rank):
-        command, keys = command_of(spec, rank), [cell.key for cell in spec.cells]
+    def planted_command_of(spec, rank, *network):
+        command, keys = command_of(spec, rank, *network), [cell.key for cell in spec.cells]
         start = start_number("+".join([*keys, f"rank{rank}"]))
         who = json.dumps({"keys": keys, "rank": rank, "start": start, "runner": os.getpid()})
         return command._replace(environment={**command.environment, "FAULTS_AT": who})
