@@ -21,7 +21,7 @@ def main(backend, mode):
         worker.build(trained.key, GROUP)
         launch = launch_of(worker, trained)
         every = psutil.Process().children(recursive=True)
-        ranks = [process.pid for process in every if process.cmdline()[-2:] == ["-m", "kit.worker"]
+        ranks = [process.pid for process in every if process.cmdline()[-1:] == ["kit.worker"]
                  and "kit.worker.supervisor" not in process.cmdline()]  # fmt: skip
         reached = getattr(launch, "who_reaches", None)
         print(json.dumps({
