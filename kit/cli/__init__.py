@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,9 +18,16 @@ from kit.errors import KitError
 from kit.printable import printable_line
 
 EXIT_BAD = 2
+# A thousand profiles are millions of objects without a cycle among them: not to look for one halves their time.
+WITHOUT_CYCLES = ("compare", "audit", "fleet")
 EXIT_INTERRUPTED = 130
 # Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
+OUT_OF = {
+    errno.EMFILE: "this process may not open more files; raise the limit with `ulimit -n`",
+    errno.ENFILE: "the machine has no room for another open file; close some programs",
+    errno.ENOMEM: "there is not enough memory; free some, or raise the limit",
+}
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -47,8 +56,11 @@ PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 def main() -> None:
     """Run the command and end the process with its exit code; what a user can cause is one line, never a traceback."""
+    _open_closed_streams()
     if sys.platform != "linux":
         sys.exit(_failed(NOT_LINUX, EXIT_BAD))
+    if sys.argv[1:2] and sys.argv[1] in WITHOUT_CYCLES:
+        gc.disable()
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
         # A full disk under our output shows here, and not at exit.
@@ -65,13 +77,28 @@ def main() -> None:
         code = _failed(str(error), error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
+    except MemoryError:
+        code = _failed("there is not enough memory; free some, or raise the limit", EXIT_BAD)
     except OSError as error:
         code = _file_failed(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _open_closed_streams() -> None:
+    """Open what is closed of standard input, output and error: the next file would take its number, and its output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - for as long as the process
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
 def _failed(line: str, code: int) -> int:
-    sys.stderr.write(f"kit: {line}\n")
+    with suppress(OSError):  # nobody reads it
+        sys.stderr.write(f"kit: {line}\n")
     return code
 
 
@@ -80,6 +107,8 @@ def _file_failed(error: OSError) -> int:
 
     A reader that has gone wanted no more.
     """
+    if error.errno in OUT_OF:
+        return _failed(OUT_OF[error.errno], EXIT_BAD)
     if error.filename is None or error.errno in (errno.EPIPE, *NO_ROOM):
         # What is still buffered would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,6 +14,7 @@ from kit.files import inside, write_atomically
 from kit.profile.store import read_profile
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
+from kit.report.plain import one_line
 
 IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 
@@ -61,4 +62,4 @@ def export(  # noqa: PLR0917 - click passes them by name
         if name:
             file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, content)
-    click.echo(str(out))
+    click.echo(one_line(str(out)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.errors import KitError
+from kit.printable import printable
 from kit.report.formats import FORMATS, USUAL, write
 from kit.report.table import Report
 
@@ -85,7 +85,7 @@ def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | Non
 
 def say(line: str) -> None:
     """Print one line for the user, beside what the command prints."""
-    click.echo(f"kit: {line}", err=True)
+    click.echo(printable(f"kit: {line}"), err=True)
 
 
 def echo_first(lines: Sequence[str], count: int) -> None:
@@ -134,8 +134,6 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
 
 def in_processes(read: Callable[[T], R], items: Sequence[T], *, in_one: bool = False) -> list[R]:
     """Return what `read` makes of each item, in order; of many by a process for each CPU, or in this one."""
-    # A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
-    gc.disable()
     cpus = len(os.sched_getaffinity(0))
     if in_one or len(items) < PARALLEL_LEAST or cpus == 1:
         return list(map(read, items))

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
 from kit.devices.catalog import DEVICES
+from kit.printable import printable
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:
@@ -271,4 +272,4 @@ def say_failures(running: Run) -> None:
         # The sentence names the line of a user's program.
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
-            click.echo(f"  {line}", err=True)
+            click.echo(printable(f"  {line}"), err=True)

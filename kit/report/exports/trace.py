@@ -20,6 +20,7 @@ from kit.errors import KitError
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult
 from kit.report.exports import Exported
+from kit.report.plain import one_line
 
 Event = dict[str, Any]
 ROUNDS = 0  # the thread of the rounds
@@ -87,12 +88,12 @@ def _date_ns(launch: Launch) -> int:
 
 def _slice(name: str, thread: int, at_ns: float, duration_ns: int, about: Event | None = None) -> Event:
     times = {"ts": at_ns / 1e3, "dur": duration_ns / 1e3}
-    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": about or {}}
+    return {"ph": "X", "name": one_line(name), "pid": 1, "tid": thread, **times, "args": about or {}}
 
 
 def _counter(name: str, at_ns: float, unit: str, value: float) -> Event:
-    return {"ph": "C", "name": name, "pid": 1, "ts": at_ns / 1e3, "args": {unit: value}}
+    return {"ph": "C", "name": one_line(name), "pid": 1, "ts": at_ns / 1e3, "args": {one_line(unit): value}}
 
 
 def _name(kind: str, thread: int, name: str) -> Event:
-    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": name}}
+    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": one_line(name)}}

@@ -219,9 +219,9 @@ def _cut(words: str, width: int) -> str:
 
 
 def _narrowed(widths: list[int], room: int) -> list[int]:
-    """Return widths that together are not wider than the page: each gives as much."""
+    """Return widths that together are not wider than the page: each gives as much, and keeps room for a mark."""
     excess = max(0, _total(widths) - room)
     for index, width in enumerate(widths):
-        cut = min(width, round(excess / (len(widths) - index)))
+        cut = min(max(0, width - 1), round(excess / (len(widths) - index)))
         widths[index], excess = width - cut, excess - cut
     return widths
