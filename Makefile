@@ -100,7 +100,7 @@ $(VENV)/.python:
 
 $(VENV)/.frameworks: $(VENV)/.python $(wildcard $(LOCKS)/*.txt) images/install_torch.py
 	@echo "steadykit: downloading and installing TensorFlow and JAX (about 2 GB on disk; silent for a minute or more)"
-	$(PIP_INSTALL) --no-compile --require-hashes -r $(LOCKS)/kit.txt -r $(LOCKS)/tensorflow.txt -r $(LOCKS)/jax.txt
+	$(PIP_INSTALL) --no-compile --require-hashes -r $(LOCKS)/kit.txt -r $(LOCKS)/notebook.txt -r $(LOCKS)/tensorflow.txt -r $(LOCKS)/jax.txt
 	@echo "steadykit: downloading and installing PyTorch for the CPU (about 1 GB on disk)"
 	@$(BIN)/python images/install_torch.py --index "$(TORCH_INDEX)" $(LOCKS)/torch.txt
 	@echo "steadykit: compiling what was installed, so that no measured import does"

@@ -1,7 +1,7 @@
 """Writes the lock files: `make lock`, or `python images/lock.py [--upgrade] [TARGET …]`.
 
     pyproject.toml ─┐
-    cpu/*.in ───────┴─► one resolution of everything ─► constraints ─► cpu/{kit,tensorflow,torch,jax,dev}.txt
+    cpu/*.in ───────┴─► one resolution of everything ─► constraints ─► cpu/{kit,notebook,tensorflow,torch,jax,dev}.txt
 
     FRAMEWORK.in, worker.in ─► a resolution each ─► {gpu,tpu}/FRAMEWORK.txt      the kit's own: cpu/kit.txt
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parent
 ROOT = IMAGES.parent
-NAMES = ("kit", "tensorflow", "torch", "jax", "dev")
+NAMES = ("kit", "notebook", "tensorflow", "torch", "jax", "dev")
 FRAMEWORKS = ("tensorflow", "torch", "jax")
 COMMANDS = ("containers", "fleet", "plot")  # extras of pyproject.toml that some commands need
 OLDEST_PYTHON = "3.11"
@@ -49,15 +49,19 @@ NOTES = {
 }
 
 
-def kit_requirements(pyproject: Path) -> list[str]:
-    """What the kit needs to build and to run, with all of its commands, from its own metadata: requirement strings.
+def kit_requirements(pyproject: Path) -> dict[str, list[str]]:
+    """Return requirement strings from the kit's own metadata, by the lock that has them.
 
+    "kit" is what it needs to build and to run its commands; the images have it. "notebook" is what data frames need.
     Frameworks have locks of their own. ReFrame is needed where jobs are started, and by tests: dev.in has it.
     """
     metadata = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     extras = metadata["project"]["optional-dependencies"]
     optional = [text for name in COMMANDS for text in extras[name] if not text.startswith("reframe-hpc")]
-    return [*metadata["build-system"]["requires"], *metadata["project"]["dependencies"], *optional]
+    return {
+        "kit": [*metadata["build-system"]["requires"], *metadata["project"]["dependencies"], *optional],
+        "notebook": extras["notebook"],
+    }
 
 
 def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> None:
@@ -76,7 +80,8 @@ def lock_together(target: Path, *, upgrade: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
-        (work / "kit.in").write_text("\n".join(kit_requirements(ROOT / "pyproject.toml")), encoding="utf-8")
+        for name, requirements in kit_requirements(ROOT / "pyproject.toml").items():
+            (work / f"{name}.in").write_text("\n".join(requirements), encoding="utf-8")
         for source in target.glob("*.in"):
             (work / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
         if not upgrade:

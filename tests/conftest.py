@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from planted_processor import DEFAULT, PROCESSORS, plant_processor, reach_every_process
 
 # Where it is set, each process that a test starts would compile the kit anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -25,6 +26,30 @@ def usual_signals() -> None:
     """Let signals end this process and those it starts, as at a terminal: nohup and `&` have them ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def planted_processor(tmp_path_factory):
+    """Let no test depend on this machine's processor or its counters of energy: KIT_TEST_PROCESSOR names another."""
+    folder = tmp_path_factory.mktemp("processor")
+    planted = plant_processor(folder, os.environ.get("KIT_TEST_PROCESSOR") or DEFAULT)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**planted, "KIT_POWERCAP_ROOT": os.fspath(folder / "powercap")}.items():
+            patch.setenv(name, value)
+        reach_every_process(patch)
+        yield
+
+
+@pytest.fixture
+def run_as(tmp_path, monkeypatch):
+    """Plant another processor for one test, here and in the processes that it starts: `run_as("amd")`."""
+
+    def plant(name):
+        for variable, value in plant_processor(tmp_path / "processor", name).items():
+            monkeypatch.setenv(variable, value)
+        return PROCESSORS[name]
+
+    return plant
 
 
 def pytest_collection_modifyitems(items):

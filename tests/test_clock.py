@@ -1,5 +1,7 @@
 """The clock against known truth: the kernel's own clock read around ours, planted durations, planted trust."""
 
+import ctypes
+import shutil
 import subprocess
 import sys
 import time
@@ -93,39 +95,77 @@ def test_raw_is_the_default_and_says_what_of_the_counter(clocksource_file):
     assert "is reliable too" in reason or "not reliable" in reason
 
 
-@pytest.mark.skipif("tsc" not in HERE, reason="needs an x86-64 processor")
-def test_tsc_is_trusted_exactly_where_cpuid_and_the_kernel_agree(clocksource_file):
-    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
-    assert lib.kit_clock_has_invariant_tsc() == ("nonstop_tsc" in flags)
-    assert lib.kit_clock_has_rdtscp() == ("rdtscp" in flags)
-    trusted = "nonstop_tsc" in flags and "rdtscp" in flags
-    assert (clock.why_untrusted("tsc", clocksource_file) is None) == trusted
-    assert clock.choose_source("auto", clocksource_file=clocksource_file)[0] == ("tsc" if trusted else "monotonic_raw")
+class Planted:
+    """What the native clock says of a processor: of another than this machine's, perhaps."""
+
+    def __init__(self, counter, *, invariant=0, rdtscp=0, hz=0):
+        self.kit_clock_has_source = lambda number: number in (NUMBERS["monotonic_raw"], NUMBERS[counter])
+        self.kit_clock_has_invariant_tsc = lambda: invariant
+        self.kit_clock_has_rdtscp = lambda: rdtscp
+        self.kit_clock_nominal_hz = lambda: hz
 
 
-@pytest.mark.skipif("tsc" not in COUNTERS, reason="needs a processor with an invariant TSC that the kernel uses")
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("counter", "says", "clocksource", "why"),
     [
-        ("kvm-clock\n", "the kernel's current clocksource is kvm-clock, not tsc"),
-        ("hpet tsc\n", "the kernel's current clocksource is hpet tsc, not tsc"),
-        ("", "the kernel's current clocksource is empty, not tsc"),
-        (None, "the kernel's current clocksource cannot be read (No such file or directory: "),
+        ("tsc", {"invariant": 1, "rdtscp": 1}, "tsc\n", None),
+        ("tsc", {"invariant": 0, "rdtscp": 1}, "tsc\n", "CPUID does not show an invariant TSC"),
+        ("tsc", {"invariant": 1, "rdtscp": 0}, "tsc\n", "CPUID does not show RDTSCP"),
+        ("tsc", {"invariant": 1, "rdtscp": 1}, "kvm-clock\n", "the kernel's current clocksource is kvm-clock, not tsc"),
+        ("tsc", {"invariant": 1, "rdtscp": 1}, "hpet tsc\n", "the kernel's current clocksource is hpet tsc, not tsc"),
+        ("tsc", {"invariant": 1, "rdtscp": 1}, "", "the kernel's current clocksource is empty, not tsc"),
+        ("tsc", {"invariant": 1, "rdtscp": 1}, None, "the kernel's current clocksource cannot be read (No such file or"),
+        ("cntvct", {"hz": 25_000_000}, "arch_sys_counter\n", None),
+        ("cntvct", {"hz": 0}, "arch_sys_counter\n", "firmware has not set cntfrq_el0"),
+        ("cntvct", {"hz": 25_000_000}, "tsc\n", "the kernel's current clocksource is tsc, not arch_sys_counter"),
     ],
 )
-def test_tsc_is_refused_where_the_kernel_does_not_use_it(tmp_path, content, why):
+def test_a_counter_is_trusted_exactly_where_processor_and_kernel_agree(
+    tmp_path, monkeypatch, counter, says, clocksource, why
+):
     path = tmp_path / "current_clocksource"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(clock.ClockError) as raised:
-        clock.choose_source("tsc", clocksource_file=path)
-    assert str(raised.value).startswith(f"the clock tsc is not reliable here: {why}")
-    assert "\n" not in str(raised.value)
-    source, reason = clock.choose_source("auto", clocksource_file=path)
-    assert source == "monotonic_raw"
-    assert why in reason
-    with pytest.raises(clock.ClockError):
-        clock.certify("tsc", a_calibration(3e9), clocksource_file=path)
+    if clocksource is not None:
+        path.write_text(clocksource)
+    monkeypatch.setattr(clock, "lib", Planted(counter, **says))
+    chosen, reason = clock.choose_source("auto", clocksource_file=path)
+    if why is None:
+        assert chosen == counter and reason.startswith("reliable: ")
+        assert clock.choose_source(clocksource_file=path)[1].endswith(f"{counter} is reliable too: --clock {counter}")
+        return
+    assert chosen == "monotonic_raw" and why in reason
+    for refused in (clock.choose_source, lambda source, **file: clock.certify(source, a_calibration(3e9), **file)):
+        with pytest.raises(clock.ClockError) as raised:
+            refused(counter, clocksource_file=path)
+        assert str(raised.value).startswith(f"the clock {counter} is not reliable here: {why}")
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif("tsc" not in HERE, reason="CPUID is an instruction of x86-64")
+@pytest.mark.parametrize(
+    ("leaves", "invariant", "rdtscp"),
+    [
+        ({"CPUID_80000007": "100", "CPUID_80000001": "8000000"}, 1, 1),
+        ({"CPUID_80000007": "7799", "CPUID_80000001": "2fd3fbff"}, 1, 1),  # of an AMD EPYC
+        ({"CPUID_80000007": "feff", "CPUID_80000001": "f7ffffff"}, 0, 0),
+        ({}, 0, 0),  # a processor that has no such leaves
+    ],
+)
+def test_trust_follows_the_planted_cpuid(cpuid_library, monkeypatch, leaves, invariant, rdtscp):
+    for leaf, edx in leaves.items():
+        monkeypatch.setenv(leaf, edx)
+    assert (cpuid_library.kit_clock_has_invariant_tsc(), cpuid_library.kit_clock_has_rdtscp()) == (invariant, rdtscp)
+
+
+@pytest.fixture(scope="module")
+def cpuid_library(tmp_path_factory):
+    """The native clock's answers, compiled against a CPUID that a test plants."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library, root = tmp_path_factory.mktemp("cpuid") / "clock.so", Path(__file__).parents[1]
+    flags = ["-shared", "-fPIC", "-O1", "-I", root / "tests/standins/cpuid"]
+    subprocess.run([compiler, *flags, "-o", library, root / "native/clock_source.c"], check=True)
+    return ctypes.CDLL(library)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from kit.profile.identity import Values, cpus_listed
+from kit.profile.identity import BARE_METAL, Values, cpus_listed
 from kit.profile.reason import Reason, reason
 from kit.sensors.protocol import fields, read_text
 
@@ -21,7 +21,7 @@ LSCPU_TIMEOUT_S = 10.0
 def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
     """Return the facts ``cpu.…`` and the hypervisor. A fact that cannot be read is null, and `reasons` gets why.
 
-    The hypervisor is "none" on bare metal. x86 processors show their guests a CPUID bit, so its absence means bare
+    The hypervisor is BARE_METAL where there is none. x86 processors show their guests a CPUID bit, so its absence means bare
     metal; other architectures have no such bit.
     """
     file, cpus = root / "proc/cpuinfo", root / "sys/devices/system/cpu"
@@ -51,7 +51,7 @@ def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
             reasons[f"cpu.{kind}"] = reason("not_shown", source=str(cpus))
     hypervisor = named.get("Hypervisor vendor", "").lower() or (None if flags is None else "unnamed")
     if flags is not None and "hypervisor" not in flags.split():
-        hypervisor = "none"
+        hypervisor = BARE_METAL
     if hypervisor is None:
         reasons["hypervisor"] = reason("not_shown", source="lscpu")
     return facts | {"hypervisor": hypervisor}

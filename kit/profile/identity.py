@@ -13,6 +13,8 @@ from kit.profile.reason import Reason, reason
 
 # Linux numbers at most 8,192 CPUs; a larger list in a file would fill the memory.
 CPU_MAX = 1 << 16
+# What the fact `hypervisor` is where there is none.
+BARE_METAL = "none"
 
 FactValue = bool | Int64 | float | str
 Values = dict[str, FactValue | None]  # dotted name -> value, as `kit.profile.facts.FACTS` lists them

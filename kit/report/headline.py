@@ -7,6 +7,7 @@ from string import ascii_uppercase
 
 from kit.compare.comparison import Comparison, Headline
 from kit.profile.cell import OWN
+from kit.profile.identity import BARE_METAL
 from kit.report.plain import one_line
 from kit.report.quantity import counted, moment, several
 from kit.workloads.operations import OPERATIONS
@@ -104,7 +105,8 @@ def device_words(head: Headline) -> list[str]:
         details += [f"{device.used} of {device.present}"] if device.present > device.used else []
         if device.model != head.cpu:
             words.append(device.model + (f" ({', '.join(details)})" if details else ""))
-    cpus = f"{head.cpus} vCPUs ({head.hypervisor})" if head.hypervisor else counted(head.cpus or 0, "CPU")
+    is_guest = head.hypervisor not in (None, BARE_METAL)
+    cpus = f"{head.cpus} vCPUs ({head.hypervisor})" if is_guest else counted(head.cpus or 0, "CPU")
     return [*words, f"{head.cpu}, {cpus}"]
 
 

@@ -1,27 +1,33 @@
 """A whole run beside a planted powercap tree: joules of a CPU by its package's counter."""
 
 import os
-import re
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 from kit_process import kit
 from plain_backend import SUITE, assert_idle, copied_kit
 from planted_powercap import PowerCurve, plant_zone
+from planted_processor import PROCESSORS
 
 from kit.profile.store import read_profile
+
+
+# The tier of joules by what the kit takes a package's counter for.
+TIERS = {"measured": "device_counter", "modelled": "modelled"}
 
 
 @pytest.fixture
 def run_on(tmp_path):
     copied_kit(tmp_path, "gpu")
     (tmp_path / "small.toml").write_text(SUITE.replace('["gpu"]', '["cpu"]'))
-    folder = plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
 
     def run(joules, during=lambda folder: None):
+        """Run the suite beside a package that takes so many joules by a time; None: there is no powercap."""
         environment = {"PYTHONPATH": os.fspath(tmp_path), "KIT_POWERCAP_ROOT": os.fspath(tmp_path / "powercap")}
-        with PowerCurve(folder, joules):
+        folder = joules and plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
+        with PowerCurve(folder, joules) if joules else nullcontext():
             other = threading.Thread(target=during, args=[folder])
             other.start()
             words = ("run", "small.toml", "--data", "synthetic", "--out", "run.json", "--force")
@@ -39,7 +45,9 @@ def steady(launches):
     return [energy for launch in launches for energy in launch.energy if energy.kind == "steady"]
 
 
-def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on, tmp_path):
+@pytest.mark.parametrize("name", [name for name, processor in PROCESSORS.items() if processor.rapl])
+def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on, run_as, tmp_path, name):
+    processor = run_as(name)
     shown, launches = run_on(lambda t: 65 * t)
     assert steady(launches)
     for energy in steady(launches):
@@ -48,12 +56,23 @@ def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on, tmp_path):
             assert_idle(energy, watts, 65, rel=energy.idle_error_fraction)
         # Steps of some microseconds end no block early.
         assert energy.block_ns >= 1e9 and energy.samples == energy.steps * (energy.samples // energy.steps)
-    # A table of 100 columns may lack the joules. On a processor with a model in place of a counter it says so.
+        assert energy.tier == TIERS[processor.rapl]
+    # What a model computed is never shown as what a counter measured. A table of 100 columns may lack the joules.
     table = " ".join(kit(tmp_path, "compare", "run.json", "--wide").stdout.split())
-    assert re.search(
-        r"(J/1k: joules per 1,000 samples by device counter|energy: MODELLED, not measured) \(rapl.package-0\)", table
-    )
+    assert ("MODELLED, not measured" in table) == (processor.rapl == "modelled")
+    assert ("by device counter (rapl.package-0)" in table) == (processor.rapl == "measured")
     assert "CPU s/1k" not in shown
+
+
+def test_a_processor_without_a_counter_says_so(run_on, run_as, tmp_path):
+    run_as("aarch64")
+    _, launches = run_on(None)
+    assert launches and not steady(launches)
+    # Arm's kernels name no model: lscpu does.
+    profile = read_profile(tmp_path / "run.json")
+    assert (profile.identity.cpu_model, profile.identity.text("cpu.architecture")) == ("Neoverse-N1", "aarch64")
+    assert [sensor.reason.code for sensor in profile.sensors if sensor.name == "rapl.energy"] == ["no_powercap"]
+    assert "Neoverse-N1, " in kit(tmp_path, "compare", "run.json").stdout
 
 
 def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(run_on, tmp_path):

@@ -7,6 +7,7 @@ import profile_builder as b
 import psutil
 import pytest
 from planted_files import plant
+from planted_processor import PROCESSORS
 
 from kit.fingerprint.identity import hashed, identity
 from kit.fingerprint.processor import processor
@@ -21,7 +22,7 @@ def here():
 
 def test_this_machine_null_exactly_where_there_is_a_reason(here):
     facts = here.facts
-    assert (facts["cpu.architecture"], facts["cpu.cores_logical"]) == (platform.machine(), psutil.cpu_count())
+    assert facts["cpu.cores_logical"] == psutil.cpu_count()
     assert facts["memory_b"] == psutil.virtual_memory().total
     assert (facts["kernel"], facts["python"].split()[-1]) == (platform.release(), platform.python_version())
     unknown = {name for name, value in facts.items() if value is None and not name.startswith("container.")}
@@ -74,6 +75,17 @@ def facts_of(tmp_path, monkeypatch):
     return look
 
 
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_each_planted_processor_is_what_the_kit_finds(run_as, name):
+    planted, reasons = run_as(name), {}
+    facts = processor(reasons)
+    known = (planted.vendor, planted.model, planted.machine, planted.hypervisor)
+    assert tuple(facts[fact] for fact in ("cpu.vendor", "cpu.model", "cpu.architecture", "hypervisor")) == known
+    assert {*facts["cpu.flags"].split()} >= {"asimd" if planted.machine == "aarch64" else "avx"}
+    assert len(Identity(facts=facts).cpu_sets("cpu.core.")) == -(-len(os.sched_getaffinity(0)) // planted.threads_a_core)
+    assert ("cpu.microcode" in reasons) == ("hypervisor" in reasons) == (planted.machine == "aarch64")
+
+
 def test_processor_from_proc_alone(facts_of):
     facts, reasons = facts_of({"proc/cpuinfo": CPUINFO})
     assert [facts[f"cpu.{name}"] for name in ("model", "vendor", "microcode", "flags")] == [
@@ -87,9 +99,10 @@ def test_processor_from_proc_alone(facts_of):
 
 @pytest.mark.parametrize(
     ("lscpu", "names"),
-    [("Vendor ID: ARM\nModel name: Neoverse-N1", ("Neoverse-N1", "ARM")), (None, (platform.machine(), "0x41"))],
+    [("Vendor ID: ARM\nModel name: Neoverse-N1", ("Neoverse-N1", "ARM")), (None, ("aarch64", "0x41"))],
 )
-def test_where_the_kernel_gives_numbers_lscpu_names_the_processor(facts_of, lscpu, names):
+def test_where_the_kernel_gives_numbers_lscpu_names_the_processor(facts_of, run_as, lscpu, names):
+    run_as("aarch64")
     facts, _ = facts_of({"proc/cpuinfo": "CPU implementer\t: 0x41\nFeatures\t: fp asimd\n"}, lscpu)
     assert (facts["cpu.model"], facts["cpu.vendor"], facts["cpu.flags"]) == (*names, "asimd fp")
 
