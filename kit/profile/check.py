@@ -11,6 +11,7 @@ from datetime import datetime
 from operator import le
 from typing import TYPE_CHECKING
 
+from kit.printable import printable_line
 from kit.profile.limits import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
 
 if TYPE_CHECKING:
@@ -57,15 +58,22 @@ ENDINGS: Mapping[str, Limits] = {
 }
 # Published figures that are shares.
 SCORES = ("accuracy", "precision", "recall", "f1")
+# A message that quotes a longer name is no line any more.
+MESSAGE_MAX = 400
 # The test split of no classifier has more classes; a table of them would fill the memory.
 CLASSES_MAX = 100_000
+
+
+def shortened(message: str) -> str:
+    """Return a message of one line that can be read, whatever it quotes."""
+    return printable_line(message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]}…")
 
 
 class CheckError(ValueError):
     """A value that cannot be: what would be right, and where it is."""
 
     def __init__(self, expected: str, where: str) -> None:
-        super().__init__(f"{expected} - at `$.{where}`")
+        super().__init__(shortened(f"{expected} - at `$.{where}`"))
 
 
 def check_profile(profile: Profile) -> None:
@@ -97,24 +105,34 @@ def check_profile(profile: Profile) -> None:
     _check_cells(profile)
 
 
-def _check_cells(profile: Profile) -> None:
+def check_plan(cells: Iterable[Cell], groups: Iterable[Group]) -> dict[str, Collection[str]]:
+    """Check that groups have cells of the run; return the cells of each group.
+
+    Raises:
+        CheckError: a cell or a group is there twice, or a group names a cell that is not there.
+    """
     keys: set[str] = set()
-    for index, result in enumerate(profile.cells):
-        if result.key != result.cell.key:
-            raise CheckError(f"Expected the cell's key, {result.cell.key}", f"cells[{index}].key")
-        if result.key in keys:
-            raise CheckError("Expected each cell once", f"cells[{index}].key")
-        keys.add(result.key)
+    for index, cell in enumerate(cells):
+        keys.add(cell.key)
+        if len(keys) <= index:
+            raise CheckError("Expected each cell once", f"cells[{index}]")
     members: dict[str, Collection[str]] = {}
-    for index, group in enumerate(profile.groups):
+    for index, group in enumerate(groups):
         _check_group(group, keys, f"groups[{index}]")
         if group.key in members:
             raise CheckError("Expected each group once", f"groups[{index}].key")
         members[group.key] = group.cells
+    return members
+
+
+def _check_cells(profile: Profile) -> None:
+    members = check_plan([result.cell for result in profile.cells], profile.groups)
     launches = set[tuple[int, str, str]]()
     count = steps = failures = 0
     for index, result in enumerate(profile.cells):
         where = f"cells[{index}]"
+        if result.key != result.cell.key:
+            raise CheckError(f"Expected the cell's key, {result.cell.key}", f"{where}.key")
         _check_result(result, where, measured=profile.measured)
         for number, launch in enumerate(result.launches):
             if launch.cell_key != result.key:
@@ -155,17 +173,21 @@ def _check_result(result: CellResult, where: str, *, measured: bool) -> None:
     for number, published in enumerate(result.published):
         if published.figure in SCORES and published.value > 1:
             raise CheckError("Expected `float` <= 1.0", f"{where}.published[{number}].value")
+        _check_unit(published.figure, published.value, f"{where}.published[{number}]")
         if published.figure not in SCORES and published.value <= 0:
             raise CheckError("Expected `float` > 0.0", f"{where}.published[{number}].value")
 
 
 def steps_of(launch: Launch) -> int:
-    """Return how many steps of a launch have a time of their own: the first, its warm-up, and those of its blocks.
-
-    A launch that failed before its first step has none.
-    """
+    """Return how many steps of a launch have a time of their own: the first, its warm-up, and those of its blocks."""
     blocks = launch.blocks
     return 1 + launch.warmup_steps + sum(blocks.lead_in) + sum(blocks.waited_steps or blocks.steps)
+
+
+def step_counts(launch: Launch) -> range:
+    """Return how many steps may be saved of a launch: one that failed may have none, not even its first."""
+    steps = steps_of(launch)
+    return range(steps - (launch.failure is not None), steps + 1)
 
 
 def check_launch(cell: Cell, launch: Launch, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a number or a name in a profile may be, by its kind: the types of the fields, which msgspec checks as it decodes.
+"""What a number or a name in a profile may be, by its kind: types of fields, which msgspec checks as it decodes.
 
 A limit is what no machine and no run reaches. It keeps sums within 64 bits, and out of reports what nobody measured.
 `kit.profile.check` checks what depends on a second field.
@@ -36,7 +36,7 @@ Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
 Cpu = Annotated[int, Meta(ge=0, le=CPU_MAX)]
-ThreadCount = Annotated[int, Meta(ge=1, le=CPU_MAX)]
+ThreadCount = Annotated[int, Meta(ge=1, le=CPU_MAX)]  # of devices and hosts, too
 Parameter = Annotated[int, Meta(ge=0, le=PARAMETER_MAX)]
 Batch = Annotated[int, Meta(ge=0, le=BATCH_MAX)]  # 0: a document does not say it
 
@@ -45,8 +45,10 @@ SpanNs = Annotated[int, Meta(ge=0, le=YEAR_NS)]
 TimeNs = Annotated[int, Meta(ge=1, le=YEAR_NS)]  # of something that was done
 
 Percent = Annotated[float, Meta(ge=0, le=100)]
+Seconds = Annotated[float, Meta(ge=0, le=YEAR_NS / 1e9)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Quantity = Annotated[float, Meta(ge=0, le=1e18)]
+Signed = Annotated[float, Meta(ge=-1e18, le=1e18)]
 MeanNs = Annotated[float, Meta(ge=0, le=YEAR_NS)]
 # What others are divided by.
 Divisor = Annotated[float, Meta(gt=0, le=1e18)]

@@ -16,7 +16,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
-from kit.profile.limits import Count, FileName, Int64, Positive, Quantity, Round, TimeNs
+from kit.profile.limits import Count, FileName, Int64, Quantity, Round, ThreadCount, TimeNs
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport, SensorResponse
 
@@ -94,7 +94,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64
     skipped: list[Skipped] = []
-    hosts: Positive = 1  # that cells of several devices were divided over
+    hosts: ThreadCount = 1  # that cells of several devices were divided over
     reuse_compiled: bool = False  # later rounds start from what the first round compiled
 
 

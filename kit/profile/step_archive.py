@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-import struct
 import zipfile
 import zlib
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ import msgspec
 from kit.errors import KitError
 from kit.files import read_limited, write_atomically
 from kit.printable import printable_line
-from kit.profile.check import CheckError, check_profile, steps_of
+from kit.profile.check import CheckError, check_profile, shortened, step_counts
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
 
@@ -115,14 +115,16 @@ def read_profile(path: Path) -> Profile:
         is_intact = hashlib.sha256(before + after).hexdigest() == profile.digest
         is_intact = is_intact or profile_digest(msgspec.json.decode(data)) == profile.digest
     except msgspec.ValidationError as error:
-        raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
+        why = shortened(str(error))
+        raise ProfileError(f"{path} is not a valid profile: {why}; write a new one with `kit run`") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # Cut within a number, the file has an error at its end.
         if "truncated" in str(error) or f"(byte {len(data)})" in str(error):
             raise ProfileError(
                 f"{path} is truncated: the JSON ends after {len(data)} bytes; copy the file again, or use the original"
             ) from None
-        raise ProfileError(f"{path} is not JSON: {error}; give a profile written by `kit run`") from None
+        why = shortened(str(error))
+        raise ProfileError(f"{path} is not JSON: {why}; give a profile written by `kit run`") from None
     if not is_intact:
         raise ProfileError(
             f"{path}: the digest does not match the content, so the file was edited or damaged; use the original file"
@@ -130,8 +132,7 @@ def read_profile(path: Path) -> Profile:
     try:
         check_profile(profile)
     except CheckError as error:
-        why = printable_line(str(error))
-        raise ProfileError(f"{path} is not a valid profile: {why}; write a new one with `kit run`") from None
+        raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
     return profile
 
 
@@ -203,7 +204,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     from kit.profile.step_archive import ArchiveError, most_bytes, unpack
 
     launches = [launch for result in profile.cells for launch in result.launches]
-    counts = {launch_id(launch): _counts(launch) for launch in launches}
+    counts = {launch_id(launch): step_counts(launch) for launch in launches}
     # The name comes from a file that may be hostile: only a bare name in the profile's folder is opened.
     path = profile_path.parent / Path(profile.sidecar.file).name
     try:
@@ -216,11 +217,5 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     try:
         return unpack(data, counts)
     except ArchiveError as error:
-        why = printable_line(str(error))
+        why = shortened(str(error))
         raise ProfileError(f"{path}: not the archive of this profile's steps ({why}); use the original file") from None
-
-
-def _counts(launch: Launch) -> range:
-    """Return how many steps a launch may have: one that failed may have none, not even its first."""
-    steps = steps_of(launch)
-    return range(steps - (launch.failure is not None), steps + 1)
