@@ -6,10 +6,11 @@ a thousand profiles are read in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from operator import le
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from operator import add, le
+from typing import TYPE_CHECKING, NamedTuple
 
 from kit.printable import printable_line
 from kit.profile.limits import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
@@ -105,15 +106,15 @@ def check_profile(profile: Profile) -> None:
     _check_cells(profile)
 
 
-def check_plan(cells: Iterable[Cell], groups: Iterable[Group]) -> dict[str, Collection[str]]:
-    """Check that groups have cells of the run; return the cells of each group.
+def check_plan(cells: Iterable[str], groups: Iterable[Group]) -> dict[str, Collection[str]]:
+    """Check that groups have cells of the run, which are given by their keys; return the cells of each group.
 
     Raises:
         CheckError: a cell or a group is there twice, or a group names a cell that is not there.
     """
     keys: set[str] = set()
-    for index, cell in enumerate(cells):
-        keys.add(cell.key)
+    for index, key in enumerate(cells):
+        keys.add(key)
         if len(keys) <= index:
             raise CheckError("Expected each cell once", f"cells[{index}]")
     members: dict[str, Collection[str]] = {}
@@ -126,7 +127,7 @@ def check_plan(cells: Iterable[Cell], groups: Iterable[Group]) -> dict[str, Coll
 
 
 def _check_cells(profile: Profile) -> None:
-    members = check_plan([result.cell for result in profile.cells], profile.groups)
+    members = check_plan([result.key for result in profile.cells], profile.groups)
     launches = set[tuple[int, str, str]]()
     count = steps = failures = 0
     for index, result in enumerate(profile.cells):
@@ -225,22 +226,46 @@ def _check_blocks(blocks: Blocks, where: str) -> None:
     # A step takes a nanosecond at least.
     if not all(map(le, blocks.steps, blocks.duration_ns)):
         raise CheckError("Expected no more steps than nanoseconds", f"{where}.steps")
-    if not all(map(le, blocks.lead_in, spans_ns)) or not all(map(le, blocks.waited_steps, spans_ns)):
-        raise CheckError("Expected no more steps than nanoseconds", where)
-    medians_ns = blocks.median_ns
-    if not all(map(le, medians_ns if None not in medians_ns else [ns or 0 for ns in medians_ns], spans_ns)):
+    if max(blocks.lead_in) > most_ns or max(blocks.waited_steps, default=0) > most_ns:
+        raise CheckError("Expected no more steps than nanoseconds", f"{where}.lead_in")
+    if max(filter(None, blocks.median_ns), default=0) > most_ns:
         raise CheckError("Expected times within the span of their block", f"{where}.median_ns")
-    ends_ns = [begin_ns + span_ns for begin_ns, span_ns in zip(blocks.begin_ns, spans_ns, strict=True)]
-    if not all(map(le, ends_ns, blocks.begin_ns[1:])):
+    if not all(map(le, map(add, blocks.begin_ns, spans_ns), blocks.begin_ns[1:])):
         raise CheckError("Expected blocks one after the other", f"{where}.begin_ns")
-    for name, values in blocks.counters.items():
-        known = values if None not in values else [value for value in values if value is not None]
-        if not known or name in SIGNED:
-            continue
-        is_time = name.endswith("_ns")
-        least = -BACKWARD_NS if is_time and not name.startswith(NEVER_BACKWARD) else 0
-        if min(known) < least or max(known) > (CPU_MAX * most_ns if is_time else COUNT_MAX):
-            raise CheckError("Expected what its block allows", f"{where}.counters.{name}")
+    if (counters := blocks.counters) and not _are_possible(counters, most_ns):
+        unknown = (name for name, values in counters.items() if not _are_possible({name: values}, most_ns))
+        raise CheckError("Expected what its block allows", f"{where}.counters.{next(unknown)}")
+
+
+def _are_possible(counters: Mapping[str, list[int | None]], most_ns: int) -> bool:
+    """Whether counters rose by no more than their block allows: CPU time by its span on each CPU."""
+    kinds = _kinds(tuple(counters))
+    values_of: Callable[[str], list[int]] = counters.__getitem__  # type: ignore[assignment] - nulls raise
+    try:
+        return (
+            max(map(max, map(values_of, kinds.times)), default=0) <= CPU_MAX * most_ns
+            and min(map(min, map(values_of, kinds.only_grow)), default=0) >= 0
+            and min(map(min, map(values_of, kinds.step_back)), default=0) >= -BACKWARD_NS
+        )
+    except TypeError:  # a reading failed
+        known = {name: [value for value in values if value is not None] for name, values in counters.items()}
+        return _are_possible({name: values or [0] for name, values in known.items()}, most_ns)
+
+
+class _Kinds(NamedTuple):
+    """Names of counters."""
+
+    times: list[str]
+    only_grow: list[str]
+    step_back: list[str]  # of times
+
+
+@lru_cache(maxsize=64)
+def _kinds(names: tuple[str, ...]) -> _Kinds:
+    """Return the names by what they may hold. Launches of a profile have the same ones."""
+    times = [name for name in names if name.endswith("_ns")]
+    step_back = [name for name in times if not name.startswith(NEVER_BACKWARD)]
+    return _Kinds(times, [name for name in names if name not in {*step_back, *SIGNED}], step_back)
 
 
 def _check_fit(fit: Fit, where: str) -> None:

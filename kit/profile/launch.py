@@ -16,8 +16,8 @@ from kit.profile.clock import Calibration, Certificate
 from kit.profile.limits import (
     Count,
     Cpu,
+    Difference,
     DivisorNs,
-    Int64,
     MeanNs,
     Positive,
     Quantity,
@@ -93,12 +93,14 @@ class Blocks(msgspec.Struct, kw_only=True):
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
     waited_steps: list[Count] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
-    counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
+    counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists: list[Sized] = [self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns]
-        lists += [self.median_ns, self.waited_steps or self.cycle, self.per_wait or self.cycle]
-        if len({*map(len, lists), *map(len, self.counters.values())}) > 1:
+        lists: tuple[Sized, ...] = (
+            self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns, self.median_ns,
+            self.waited_steps or self.cycle, self.per_wait or self.cycle, *self.counters.values(),
+        )  # fmt: skip
+        if len(set(map(len, lists))) > 1:
             raise ValueError("the lists of blocks differ in length")
 
     def extend(self, later: Blocks) -> None:

@@ -33,6 +33,7 @@ ROUNDS_MAX: Final = 10**6
 # JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+Difference = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
 Cpu = Annotated[int, Meta(ge=0, le=CPU_MAX)]

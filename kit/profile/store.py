@@ -111,8 +111,11 @@ def read_profile(path: Path) -> Profile:
             raise
         _check_schema(path, profile.schema, profile.kit.version)
         # A file as it was written is canonical: without its digest it is what was hashed. Others are hashed anew.
-        before, _, after = data.removesuffix(b"\n").rpartition(b'"digest":"%b",' % profile.digest.encode())
-        is_intact = hashlib.sha256(before + after).hexdigest() == profile.digest
+        digest = b'"digest":"%b",' % profile.digest.encode()
+        begin, content = max(0, data.rfind(digest)), memoryview(data)
+        hashed = hashlib.sha256(content[:begin])
+        hashed.update(content[begin + len(digest) : len(data) - data.endswith(b"\n")])
+        is_intact = hashed.hexdigest() == profile.digest
         is_intact = is_intact or profile_digest(msgspec.json.decode(data)) == profile.digest
     except msgspec.ValidationError as error:
         why = shortened(str(error))

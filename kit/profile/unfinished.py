@@ -155,7 +155,7 @@ class UnfinishedRun:
         folder = folder_of(path)
         try:
             plan = msgspec.json.decode(read_limited(folder / PLAN, FILE_MAX_B), type=RunPlan)
-            check_plan(plan.cells, plan.groups)
+            check_plan([cell.key for cell in plan.cells], plan.groups)
         except FileNotFoundError:
             is_complete = "this run is complete; nothing is left to resume"
             why = is_complete if path.is_file() else "there is no unfinished run; leave out --resume to start one"
