@@ -18,6 +18,7 @@ from kit.profile.limits import (
     Cpu,
     Difference,
     DivisorNs,
+    FewSteps,
     MeanNs,
     Positive,
     Quantity,
@@ -87,11 +88,11 @@ class Blocks(msgspec.Struct, kw_only=True):
     cycle: list[Count] = []
     begin_ns: list[StampNs] = []  # of the first edge
     span_ns: list[TimeNs] = []
-    lead_in: list[Count] = []  # steps
+    lead_in: list[FewSteps] = []  # steps
     steps: list[Positive] = []  # timed together
     duration_ns: list[TimeNs] = []  # of these
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
-    waited_steps: list[Count] = []  # on an accelerator: waited for one by one, before `steps`
+    waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 

@@ -33,6 +33,8 @@ ROUNDS_MAX: Final = 10**6
 # JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+# A lead-in takes milliseconds, and steps that are waited for one by one do not take long, either.
+FewSteps = Annotated[int, Meta(ge=0, le=10**9)]
 Difference = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]

@@ -64,7 +64,7 @@ def unpack(data: bytes, counts: Mapping[str, range]) -> dict[str, Steps]:
             by_launch = {}
             for index, name in enumerate(names):
                 most_b = STEP_B * counts[name][-1]
-                steps = _array(archive, members[f"a{index}.npy"], most_b, "i8")
+                steps: Steps = _array(archive, members[f"a{index}.npy"], most_b, "i8")  # type: ignore[assignment]
                 if steps.size not in counts[name]:
                     raise ArchiveError(f"{name} has {steps.size} steps, and its profile says {counts[name][-1]}")
                 if steps.size and steps.min() < 0:
