@@ -43,7 +43,7 @@ UNITS: Mapping[str, Limits] = {
     "MHz": (0, MHZ_MAX),
     "B": (0, COUNT_MAX),
 }
-# Sensors whose names begin so have percentages of one device, which is busy for at most all of the time.
+# Sensors whose names begin so have percentages of one device, which is never busy for more than 100 %.
 OF_A_DEVICE = ("nvml.", "tpu.", "sampler.")
 # What a unit at the end of a fact's or a reason's name allows.
 ENDINGS: Mapping[str, Limits] = {

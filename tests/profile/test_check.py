@@ -1,5 +1,7 @@
 """Numbers that no machine has, and parts that contradict each other: one line that says where, and nothing printed."""
 
+import os
+
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -7,6 +9,7 @@ from profile_builder import MS, S, cell, energy, group, member, profile, reason,
 from refusals import refused
 
 from kit.cli.app import app
+from kit.compare.meter import MeterFileError, read_meter
 from kit.profile.launch import Fit
 from kit.profile.schema import Published
 from kit.profile.store import canonical_json, profile_digest, read_profile
@@ -159,3 +162,14 @@ def test_a_suite_that_a_published_profile_names_is_no_file(tmp_path):
     ended = CliRunner().invoke(app, ["compare", str(path)])
     assert ended.exit_code != 0
     assert "canary" not in str(ended.exception) + ended.output
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    for name in ("pipe.json", "zero.json"):
+        assert "no regular file" in refused(read_profile, tmp_path / name)
+        with pytest.raises(MeterFileError, match="no regular file"):
+            read_meter(tmp_path / name)
+    ended = CliRunner().invoke(app, ["compare", str(tmp_path)])
+    assert (ended.exit_code != 0, ended.stdout) == (True, "")
