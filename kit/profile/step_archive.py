@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -43,12 +44,13 @@ def most_bytes(counts: Mapping[str, range]) -> int:
     return whole_b + whole_b // DEFLATE_PART + (HEADER_MAX_B + ENTRY_B) * (len(counts) + 2)
 
 
-def unpack(data: bytes, counts: Mapping[str, range]) -> dict[str, Steps]:
+def unpack(data: bytes, counts: Mapping[str, range], most_ns: Mapping[str, int]) -> dict[str, Steps]:
     """Return the steps of each launch.
 
     Args:
         data: the archive.
         counts: how many steps each launch may have, by its name.
+        most_ns: how long a step of each launch may be.
 
     Raises:
         ArchiveError: it is no archive, is damaged, or has other steps; the message says which.
@@ -67,19 +69,14 @@ def unpack(data: bytes, counts: Mapping[str, range]) -> dict[str, Steps]:
                 steps: Steps = _array(archive, members[f"a{index}.npy"], most_b, "i8")  # type: ignore[assignment]
                 if steps.size not in counts[name]:
                     raise ArchiveError(f"{name} has {steps.size} steps, and its profile says {counts[name][-1]}")
-                if steps.size and steps.min() < 0:
-                    raise ArchiveError(f"{name} has a step of {steps.min()} ns")
+                if steps.size and not (steps.min() >= 0 and steps.max() <= most_ns[name]):
+                    odd_ns = steps.min() if steps.min() < 0 else steps.max()
+                    raise ArchiveError(f"{name} has a step of {odd_ns} ns, and its phases and blocks are shorter")
                 by_launch[name] = steps
     # A zip raises these where it is damaged, encrypted or of another kind.
     except (
-        OSError,
-        EOFError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        UnicodeDecodeError,
-        OverflowError,
-    ) as error:
+        OSError, EOFError, RuntimeError, ValueError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
         raise ArchiveError(str(error)) from None
     return by_launch
 

@@ -23,7 +23,7 @@ import msgspec
 from kit.errors import KitError
 from kit.files import read_limited, write_atomically
 from kit.printable import printable_line
-from kit.profile.check import CheckError, check_profile, shortened, step_counts
+from kit.profile.check import CheckError, check_profile, longest_ns, shortened, step_counts
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
 
@@ -218,7 +218,7 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
         raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
     try:
-        return unpack(data, counts)
+        return unpack(data, counts, {launch_id(launch): longest_ns(launch) for launch in launches})
     except ArchiveError as error:
         why = shortened(str(error))
         raise ProfileError(f"{path}: not the archive of this profile's steps ({why}); use the original file") from None
