@@ -31,7 +31,7 @@ PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 LABEL_MAX = 60
 POSITIVE = FiniteRange(min=0, min_open=True, max=1e9)
 # What a profile can hold: a run whose profile no reader takes is lost.
-PROCESSORS, BATCH, ROUNDS = (click.IntRange(1, most) for most in (CPU_MAX, BATCH_MAX, ROUNDS_MAX))
+CPUS, BATCH, ROUNDS = (click.IntRange(1, most) for most in (CPU_MAX, BATCH_MAX, ROUNDS_MAX))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,17 +71,15 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
 @_listed("workloads", "Measure this network, not the suite's (repeatable).", metavar="NAME,…")
 @_read("programs", "Measure a user program: your own network (repeatable).", tuple, metavar="[NAME=]FILE.py[:FUNCTION]")
 @_listed("devices", "Measure on this kind of device.", click.Choice(list(DEVICES)))
-@_listed(
-    "device_counts", "Number of devices that share a batch; several values are compared.", PROCESSORS, metavar="N,…"
-)
-@_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=PROCESSORS, default=1, metavar="N")
+@_listed("device_counts", "Number of devices that share a batch; several values are compared.", CPUS, metavar="N,…")
+@_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=CPUS, default=1, metavar="N")
 @_listed("tasks", "Measure only this task (repeatable).", click.Choice(["train", "infer", "fit"]))
 @_listed("batches", "Samples per step; several values are compared.", BATCH, metavar="N,…")
 @_read(
     "parameters", "Set a parameter of the network, such as units=64 (repeatable).", parameters_given, metavar="NAME=N,…"
 )
 @_listed("precisions", "Set the numeric precision (axis `precision`).", click.Choice(PRECISIONS))
-@_listed("threads", "Number of threads; several values are compared.", PROCESSORS, metavar="N,…")
+@_listed("threads", "Number of threads; several values are compared.", CPUS, metavar="N,…")
 @_listed("compile_modes", "Choose graph, xla, eager, compile or jit.", metavar="MODE,…")
 @_listed("feeds", "Keep batches on the device, or copy each.", click.Choice(["device", "host"]))
 @_read(
