@@ -19,15 +19,17 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from kit.profile.cell import Cell, Variant
+from kit.profile.check import steps_of
 from kit.profile.clock import Certificate, Distribution
 from kit.profile.identity import Accelerator, Facts, FactValue, Identity, State, device_facts
 from kit.profile.launch import Blocks, Compilations, DataUsed, Energy, Failure, Launch, Parity, Phase, StepPlan, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorSummary
-from kit.profile.store import canonical_json, profile_digest
+from kit.profile.store import canonical_json, launch_id, profile_digest
 from kit.profile.unfinished import RunPlan
 
 AnyFacts = TypeVar("AnyFacts", bound=Facts)
@@ -395,6 +397,12 @@ def certificate() -> Certificate:
         drift_ppm=None,
         shortest_step_ns=21000,
     )
+
+
+def raw_steps(built: Profile) -> dict[str, NDArray[np.int64]]:
+    """As many steps as each launch says that it has, no two of a launch alike."""
+    launches = [launch for result in built.cells for launch in result.launches]
+    return {launch_id(launch): np.arange(1, 1 + steps_of(launch)) for launch in launches}
 
 
 def write(path: Path, built: Profile) -> Path:

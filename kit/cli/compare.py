@@ -172,7 +172,10 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
         if any(prices):
             priced(comparison, prices)
     except PublishedError as published:
-        if is_judged:
+        from kit.suites.suite import builtin_suites
+
+        # A suite that a profile names is never looked up among files.
+        if is_judged or published.suite not in builtin_suites():
             raise
         print_report(_suite_report(published.suite, request.profiles), request.format_name)
         return 0

@@ -16,6 +16,7 @@ from kit.cli import EXIT_INTERRUPTED
 from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.printable import printable
+from kit.profile.limits import BATCH_MAX, CPU_MAX, ROUNDS_MAX
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 POSITIVE = FiniteRange(min=0, min_open=True, max=1e9)
-COUNT = click.IntRange(min=1)
+# What a profile can hold: a run whose profile no reader takes is lost.
+CPUS, BATCH, ROUNDS = (click.IntRange(1, most) for most in (CPU_MAX, BATCH_MAX, ROUNDS_MAX))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,15 +73,15 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
 @_listed("workloads", "Measure this network, not the suite's (repeatable).", metavar="NAME,…")
 @_read("programs", "Measure a user program: your own network (repeatable).", tuple, metavar="[NAME=]FILE.py[:FUNCTION]")
 @_listed("devices", "Measure on this kind of device.", click.Choice(list(DEVICES)))
-@_listed("device_counts", "Number of devices that share a batch; several values are compared.", COUNT, metavar="N,…")
-@_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=COUNT, default=1, metavar="N")
+@_listed("device_counts", "Number of devices that share a batch; several values are compared.", CPUS, metavar="N,…")
+@_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=CPUS, default=1, metavar="N")
 @_listed("tasks", "Measure only this task (repeatable).", click.Choice(["train", "infer", "fit"]))
-@_listed("batches", "Samples per step; several values are compared.", COUNT, metavar="N,…")
+@_listed("batches", "Samples per step; several values are compared.", BATCH, metavar="N,…")
 @_read(
     "parameters", "Set a parameter of the network, such as units=64 (repeatable).", parameters_given, metavar="NAME=N,…"
 )
 @_listed("precisions", "Set the numeric precision (axis `precision`).", click.Choice(PRECISIONS))
-@_listed("threads", "Number of threads; several values are compared.", COUNT, metavar="N,…")
+@_listed("threads", "Number of threads; several values are compared.", CPUS, metavar="N,…")
 @_listed("compile_modes", "Choose graph, xla, eager, compile or jit.", metavar="MODE,…")
 @_listed("feeds", "Keep batches on the device, or copy each.", click.Choice(["device", "host"]))
 @_read(
@@ -89,7 +91,7 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
     metavar="NAME:SET",
 )
 @_listed("compare", "Compare over this axis (repeatable).", metavar="AXIS,…")
-@_option("rounds", "Measure N rounds; each starts every cell anew.", type=COUNT, metavar="N")
+@_option("rounds", "Measure N rounds; each starts every cell anew.", type=ROUNDS, metavar="N")
 @_option("precision_pct", "Measure until differences are known to PCT %.", type=POSITIVE, metavar="PCT")
 @_option("budget_s", "Start no round after S seconds.", type=POSITIVE, metavar="S")
 @_option("quiet_s", "Wait up to S seconds for other programs to stop.", type=POSITIVE, metavar="S")

@@ -132,13 +132,14 @@ def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: objec
     # The catalog of networks takes a tenth of a second to import; most tables do not need it.
     from kit.workloads.catalog import WORKLOADS, workload
     from kit.workloads.cost import cost_of
+    from kit.workloads.installed import WorkloadError
 
     if name not in WORKLOADS:
         return None
     task, batch, precision = conditions
     try:
         return cost_of(workload(name, dict(parameters)), task, batch, precision)  # type: ignore[arg-type]
-    except ValueError:  # a network of another kit with this name
+    except (WorkloadError, ValueError):  # a network of another kit with this name
         return None
 
 

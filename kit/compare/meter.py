@@ -16,6 +16,7 @@ clock is the user's to set. A million lines take about two seconds.
 
 from __future__ import annotations
 
+import io
 import math
 from array import array
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from kit.compare.comparison import Note
 from kit.errors import KitError
+from kit.files import read_limited
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -46,6 +48,8 @@ EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 TAKEN_NS = 1_000
 # 64 bits of nanoseconds end in 2262; a larger number is in milliseconds.
 SECONDS_MAX = 9.2e9
+# A year of a reading a second takes about this.
+FILE_MAX_B = 1 << 30
 # Longer cells are neither a time nor a number, and a message shows no more of them.
 CELL_MAX = 48
 
@@ -72,7 +76,8 @@ def read_meter(file: Path) -> MeterReadings:
     """
     times_ns, values, last_ns = array("q"), array("d"), -1
     try:
-        with file.open(encoding="utf-8-sig", errors="replace") as lines:
+        content = io.BytesIO(read_limited(file, FILE_MAX_B))
+        with io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace") as lines:
             header = next(lines, "").strip()
             if header not in HEADERS:
                 what = f"the header is {header[:CELL_MAX]!r}" if header else "the file is empty"

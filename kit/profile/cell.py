@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
 from kit.environment import NO_ALL_REDUCE
+from kit.profile.limits import Batch, Name, Parameter, Percent, ThreadCount, VariantName
 
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
 Feed = Literal["device", "host", "own"]
-
-# JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided. 2^63 ns: 292 years.
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 DEFAULT_VARIANT = "default"
 # Stands for the value of an environment variable of which only the name is recorded.
@@ -30,21 +26,21 @@ FRAMEWORKS_OWN = "default"
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One workload x backend x device x task x batch x precision x compile mode x feed x device count x variant."""
 
-    workload: str
-    parameters: dict[str, Int64] = {}  # all of the workload's own, as {"layers": 2, "units": 64}
-    backend: str
-    device: str  # a kind that `kit.devices` has
+    workload: Name
+    parameters: dict[Name, Parameter] = {}  # all of the workload's own, as {"layers": 2, "units": 64}
+    backend: Name
+    device: Name  # a kind that `kit.devices` has
     task: Task
-    batch: Int64  # samples per step
+    batch: Batch  # samples per step
     # "float32" | "bfloat16" | "tf32" | "default": an accelerator's float32 as the framework has it | "own"
-    precision: str
-    compile_mode: str  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit" | "own"
+    precision: Name
+    compile_mode: Name  # the backend's own word: "graph" | "xla" | "eager" | "compile" | "jit" | "own"
     # "device": batches resident before the step; "host": handed over from NumPy in each step, as the framework does it.
     # To an accelerator that is a copy; on a CPU TensorFlow copies, PyTorch and JAX share the memory.
     feed: Feed
-    devices: Int64 = msgspec.field(default=1, name="device_count")
-    threads: Int64 | None = None  # compute threads; null: one for each usable CPU
-    variant: str = DEFAULT_VARIANT
+    devices: ThreadCount = msgspec.field(default=1, name="device_count")
+    threads: ThreadCount | None = None  # compute threads; null: one for each usable CPU
+    variant: VariantName = DEFAULT_VARIANT
 
     @property
     def key(self) -> str:
@@ -85,12 +81,12 @@ LEFT_OUT = {"threads": None, "variant": DEFAULT_VARIANT}
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A named difference that is not an axis: another interpreter, environment variables, an injected delay."""
 
-    name: str
+    name: VariantName
     python: str | None = None  # the interpreter of its workers; null: the backend's
     image: str | None = None  # its workers run in containers of this Docker image; null: on this machine as it is
     image_digest: str | None = None  # of the image's configuration, sha256:…, as it was when the run began
     env: dict[str, str] = {}  # set for its workers
-    slowdown_pct: float = 0.0  # injected into every step of its workers, as the suite selftest does; timed separately
+    slowdown_pct: Percent = 0.0  # injected into every step of its workers, as the suite selftest does; timed separately
 
     @property
     def names_code(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.cell import Int64
+from kit.profile.limits import Divisor, DivisorNs, MeanNs, Positive, Quantity, SpanNs, TimeNs
 
 ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
 ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
@@ -15,22 +15,22 @@ ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """Repeated measurements of one interval."""
 
-    min_ns: float
-    median_ns: float
-    p99_ns: float
-    p999_ns: float
-    max_ns: float
-    mean_ns: float
-    count: Int64
+    min_ns: MeanNs
+    median_ns: MeanNs
+    p99_ns: MeanNs
+    p999_ns: MeanNs
+    max_ns: MeanNs
+    mean_ns: MeanNs
+    count: Positive
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Counter ticks against CLOCK_MONOTONIC_RAW: tightest of `brackets` two-sided reads `span_ns` apart."""
 
-    ticks_per_s: float
-    span_ns: Int64
-    uncertainty_ppm: float  # bracket widths over the span
-    brackets: Int64
+    ticks_per_s: Divisor
+    span_ns: TimeNs
+    uncertainty_ppm: Quantity  # bracket widths over the span
+    brackets: Positive
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +38,9 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     source: ClockSource  # what a stamp reads
     source_reason: str  # why this source, and why not a finer one
-    resolution_ns: float  # smallest positive change seen between reads
+    resolution_ns: DivisorNs  # smallest positive change seen between reads
     null_interval: Distribution  # two reads back to back, in C
     path_cost: Distribution  # one stamp as the step loop makes it, through Python
     calibration: Calibration | None
-    drift_ppm: float | None  # disagreement of calibrations at start and end; null for a source that needs none
-    shortest_step_ns: Int64  # 1000 median null intervals; a shorter step may not be timed singly
+    drift_ppm: Quantity | None  # disagreement of calibrations at start and end; null for a source that needs none
+    shortest_step_ns: SpanNs  # 1000 median null intervals; a shorter step may not be timed singly

@@ -7,12 +7,10 @@ from contextlib import suppress
 
 import msgspec
 
-from kit.profile.cell import Int64
 from kit.profile.facts import DEVICE
+from kit.profile.limits import CPU_MAX, Celsius, Count, Int64, MHz, SpanNs, StampNs, Watts
 from kit.profile.reason import Reason, reason
 
-# Linux numbers at most 8,192 CPUs; a larger list in a file would fill the memory.
-CPU_MAX = 1 << 16
 # What the fact `hypervisor` is where there is none.
 BARE_METAL = "none"
 
@@ -25,29 +23,29 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # "gpu 0": kind, and index in the identity's list
     model: str = ""  # empty in a state
-    memory_b: Int64 | None = None
+    memory_b: Count | None = None
     driver: str | None = None
     uuid_sha256: str | None = None
     device_id: str | None = None  # PCI address of a GPU, as launches and sensors name it
-    power_cap_w: float | None = None  # that is enforced now
-    power_cap_default_w: float | None = None  # after a reboot
-    clock_limit_mhz: float | None = None  # application clock: its processors run no faster
-    clock_mhz: float | None = None
-    temperature_c: float | None = None
-    clock_max_mhz: float | None = None  # the highest that the GPU has
+    power_cap_w: Watts | None = None  # that is enforced now
+    power_cap_default_w: Watts | None = None  # after a reboot
+    clock_limit_mhz: MHz | None = None  # application clock: its processors run no faster
+    clock_mhz: MHz | None = None
+    temperature_c: Celsius | None = None
+    clock_max_mhz: MHz | None = None  # the highest that the GPU has
     compute_mode: str | None = None  # "default": any process may use it; "exclusive_process": one at a time
     mig: bool | None = None  # it is split into slices
     mps: bool | None = None  # a server on this machine lets processes share GPUs
     ecc: bool | None = None
-    processes: Int64 | None = None  # that compute on it; no worker of this run is alive at this moment
-    power_violation_ns: Int64 | None = None  # since the driver was loaded: slowed by its power cap
-    thermal_violation_ns: Int64 | None = None
-    pcie_width: Int64 | None = None  # lanes in use
-    pcie_width_max: Int64 | None = None  # that GPU and slot could use
-    pcie_generation: Int64 | None = None  # now, while nothing of this run is on it: idle GPUs lower it
-    pcie_generation_max: Int64 | None = None
-    ecc_uncorrected: Int64 | None = None  # memory errors since the driver was loaded
-    remapped_rows: Int64 | None = None  # of memory, after uncorrectable errors
+    processes: Count | None = None  # that compute on it; no worker of this run is alive at this moment
+    power_violation_ns: StampNs | None = None  # since the driver was loaded: slowed by its power cap
+    thermal_violation_ns: StampNs | None = None
+    pcie_width: Count | None = None  # lanes in use
+    pcie_width_max: Count | None = None  # that GPU and slot could use
+    pcie_generation: Count | None = None  # now, while nothing of this run is on it: idle GPUs lower it
+    pcie_generation_max: Count | None = None
+    ecc_uncorrected: Count | None = None  # memory errors since the driver was loaded
+    remapped_rows: Count | None = None  # of memory, after uncorrectable errors
     remap_pending: bool | None = None  # a reset is needed before a row is replaced
     remap_failed: bool | None = None  # a bank has no spare row left
 
@@ -138,8 +136,8 @@ class State(Facts, frozen=True, kw_only=True):
 
     taken: str  # UTC, ISO 8601
     # `taken` on CLOCK_MONOTONIC_RAW, and how far apart the readings of that clock before and after were.
-    raw_ns: Int64 | None = None
-    raw_width_ns: Int64 | None = None
+    raw_ns: StampNs | None = None
+    raw_width_ns: SpanNs | None = None
 
 
 def device_facts(devices: Iterable[Accelerator]) -> Values:

@@ -12,8 +12,24 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.cell import Count, Int64, Positive
 from kit.profile.clock import Calibration, Certificate
+from kit.profile.limits import (
+    Count,
+    Cpu,
+    Difference,
+    DivisorNs,
+    FewSteps,
+    MeanNs,
+    Positive,
+    Quantity,
+    Round,
+    Seconds,
+    Share,
+    SpanNs,
+    StampNs,
+    ThreadCount,
+    TimeNs,
+)  # fmt: skip
 from kit.profile.reason import Reason
 from kit.profile.sensor import Energy, SensorSummary
 
@@ -32,16 +48,16 @@ Turns = Literal["blocks", "sequential"]
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How long one launch measures. Defaults and their reasons are in `kit.suites.suite`."""
 
-    cycles: Int64  # blocks of each cell in a round
-    block_s: float
-    lead_in_s: float  # at the begin of each block, not timed
-    warmup_s: float
-    warmup_steps: Int64  # at least
-    epochs: Int64 = 1  # of a fit
-    fit_rounds: Int64 | None = None  # in which fits are repeated; null: all
-    fit_steps: Int64 | None = None  # updates of a fit at most; null: whole epochs
-    ceiling_rounds: Int64 | None = None  # of operations that are measured with networks; null: all, and whole ones
-    energy_s: float  # one long block at the end of a round, where an energy sensor answers; 0: not requested
+    cycles: Count  # blocks of each cell in a round
+    block_s: Seconds
+    lead_in_s: Seconds  # at the begin of each block, not timed
+    warmup_s: Seconds
+    warmup_steps: Count  # at least
+    epochs: Positive = 1  # of a fit
+    fit_rounds: Count | None = None  # in which fits are repeated; null: all
+    fit_steps: Positive | None = None  # updates of a fit at most; null: whole epochs
+    ceiling_rounds: Count | None = None  # of operations that are measured with networks; null: all, and whole ones
+    energy_s: Seconds  # one long block at the end of a round, where an energy sensor answers; 0: not requested
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
 
 
@@ -49,8 +65,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """A named stretch of a launch. `begin_ns` is on CLOCK_MONOTONIC_RAW of the worker's host."""
 
     name: PhaseName
-    begin_ns: Int64
-    duration_ns: Int64
+    begin_ns: StampNs
+    duration_ns: SpanNs
 
 
 class Blocks(msgspec.Struct, kw_only=True):
@@ -69,21 +85,23 @@ class Blocks(msgspec.Struct, kw_only=True):
     of all that ran between them.
     """
 
-    cycle: list[Int64] = []
-    begin_ns: list[Int64] = []  # of the first edge
-    span_ns: list[Positive] = []
-    lead_in: list[Count] = []  # steps
+    cycle: list[Count] = []
+    begin_ns: list[StampNs] = []  # of the first edge
+    span_ns: list[TimeNs] = []
+    lead_in: list[FewSteps] = []  # steps
     steps: list[Positive] = []  # timed together
-    duration_ns: list[Positive] = []  # of these
-    median_ns: list[Positive | None] = []  # of steps that were waited for one by one; null: none was
-    waited_steps: list[Count] = []  # on an accelerator: waited for one by one, before `steps`
+    duration_ns: list[TimeNs] = []  # of these
+    median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
+    waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
-    counters: dict[str, list[Int64 | None]] = {}  # sensor name -> difference; null: a read failed
+    counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists: list[Sized] = [self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns]
-        lists += [self.median_ns, self.waited_steps or self.cycle, self.per_wait or self.cycle]
-        if len({*map(len, lists), *map(len, self.counters.values())}) > 1:
+        lists: tuple[Sized, ...] = (
+            self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns, self.median_ns,
+            self.waited_steps or self.cycle, self.per_wait or self.cycle, *self.counters.values(),
+        )  # fmt: skip
+        if len(set(map(len, lists))) > 1:
             raise ValueError("the lists of blocks differ in length")
 
     def extend(self, later: Blocks) -> None:
@@ -111,9 +129,9 @@ class Blocks(msgspec.Struct, kw_only=True):
 class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The same steps by the host's clock and by the device's own event timers."""
 
-    steps: Int64
-    host_ns: float  # a step of a group that ends with one wait
-    device_ns: float  # a step between events recorded before and after the group
+    steps: Positive
+    host_ns: DivisorNs  # a step of a group that ends with one wait
+    device_ns: MeanNs  # a step between events recorded before and after the group
 
 
 class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,17 +139,17 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     sha256: str  # over the bytes of the arrays that the steps were fed from, before any device saw them
-    pool_batches: Int64  # distinct batches that the steps cycle through
+    pool_batches: Count  # distinct batches that the steps cycle through
 
 
 class Threads(msgspec.Struct, frozen=True, kw_only=True):
     """Compute threads: requested, reported by the framework, seen to compute; CPUs the worker was allowed on."""
 
-    requested: Int64  # by the kit; of a variant that sets variables for threads, what it would have been
-    reported: Int64 | None
+    requested: ThreadCount  # by the kit; of a variant that sets variables for threads, what it would have been
+    reported: ThreadCount | None
     reason: Reason | None
-    cpus: list[Int64]
-    used: Int64 | None = None  # threads that had CPU time in the blocks
+    cpus: list[Cpu]
+    used: Count | None = None  # threads that had CPU time in the blocks
     used_reason: Reason | None = None
 
 
@@ -139,8 +157,8 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     """One of the processes that measured a cell together, each with its part of every batch."""
 
     host_sha256: str  # of its host's name, as in the profile's identity
-    cpus: list[Int64]  # that it was allowed on
-    threads: Int64 | None  # compute threads, as its framework reports them
+    cpus: list[Cpu]  # that it was allowed on
+    threads: ThreadCount | None  # compute threads, as its framework reports them
 
 
 class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,13 +196,13 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     steps alone would have gone, on a machine whose speed changes. The launch's warm-up is the reference's, too.
     """
 
-    epochs: Int64
-    updates: Int64  # optimizer updates, the first step included
-    epoch_updates: Int64 | None = None  # of a whole epoch; null: not recorded, all epochs were whole
-    reference_ns: list[float]  # mean step of each reference
-    test_ns: Positive | None  # one pass over the test split: from host memory to outputs back on the host
-    confusion: list[list[Int64]] | None = None  # [true class][predicted class], over the test split
-    mean_squared_error: float | None = None  # of a network that reconstructs its input
+    epochs: Positive
+    updates: Positive  # optimizer updates, the first step included
+    epoch_updates: Positive | None = None  # of a whole epoch; null: not recorded, all epochs were whole
+    reference_ns: list[DivisorNs]  # mean step of each reference
+    test_ns: TimeNs | None  # one pass over the test split: from host memory to outputs back on the host
+    confusion: list[list[Count]] | None = None  # [true class][predicted class], over the test split
+    mean_squared_error: Quantity | None = None  # of a network that reconstructs its input
     reason: Reason | None = None  # why there is no score
 
     @property
@@ -201,9 +219,9 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 class Compilations(msgspec.Struct, frozen=True, kw_only=True):
     """Compilations after the first step, counted by the framework itself; null with the reason."""
 
-    count: Int64 | None
+    count: Count | None
     reason: Reason | None = None
-    graph_breaks: Int64 | None = None
+    graph_breaks: Count | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +238,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     python: str | None = None
     backend_version: str | None = None
     phases: list[Phase] = []
-    warmup_steps: Int64 = 0
+    warmup_steps: Count = 0
     blocks: Blocks = msgspec.field(default_factory=Blocks)
     tokens: Positive | None = None  # that a step handles, as the user program says; null: it does not say
     recompiles: Compilations | None = None
@@ -233,12 +251,12 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     calibration_start: Calibration | None = None
     calibration_end: Calibration | None = None
     certificate: Certificate | None = None
-    peak_memory_b: Int64 | None = None  # high-water resident set of the process
-    peak_device_memory_b: Int64 | None = None  # of the framework's allocator on its accelerator
-    device_memory_fraction: float | None = None  # of the accelerator's memory, that the framework was given; null: all
+    peak_memory_b: Count | None = None  # high-water resident set of the process
+    peak_device_memory_b: Count | None = None  # of the framework's allocator on its accelerator
+    device_memory_fraction: Share | None = None  # of the accelerator's memory, that the framework was given; null: all
     device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
-    empty_wait_ns: Count | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
+    empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
     fit: Fit | None = None
     parity: Parity | None = None
@@ -264,15 +282,15 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
 
     cell_key: str
     group: str
-    round: Int64
+    round: Round
     process: str
     started: str  # UTC, ISO 8601
     reused_compilation: bool = False  # its compilation found what the first round's had left, as it was asked to
     who_reaches: Reason | None = None  # the sockets of its ranks; null: it has none, or a profile before 3.2
     turns: Turns = "blocks"
     turns_reason: Reason | None = None  # why not in blocks
-    p95_ns: Int64 | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
-    p99_ns: Int64 | None = None  # null: of fewer than 100
+    p95_ns: TimeNs | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
+    p99_ns: TimeNs | None = None  # null: of fewer than 100
     # Readings come from the blocks on a CPU, and on an accelerator from the long block for energy, where there is one.
     sensors: dict[str, SensorSummary] = {}
     sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kit.profile.cell import Int64
+from kit.profile.limits import Int64
 
 Value = Int64 | float | str
 

@@ -12,10 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.cell import Cell, Int64, Variant
+from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
+from kit.profile.limits import Count, FileName, Int64, Quantity, Round, ThreadCount, TimeNs
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport, SensorResponse
 
@@ -84,8 +85,8 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     compare: list[str]  # axes that its groups compare over
     process_axes: list[str]  # axes over which cells share a process
-    rounds: Int64  # requested; with `precision_pct` the first look
-    precision_pct: float | None = None  # requested: rounds go on until each difference's interval is this narrow
+    rounds: Round  # requested; with `precision_pct` the first look
+    precision_pct: Quantity | None = None  # requested: rounds go on until each difference's interval is this narrow
     plan: StepPlan
     variants: list[Variant] = []
     programs: dict[str, ProgramSource] = {}  # user programs, by the workload that their cells name
@@ -93,7 +94,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64
     skipped: list[Skipped] = []
-    hosts: Int64 = 1  # that cells of several devices were divided over
+    hosts: ThreadCount = 1  # that cells of several devices were divided over
     reuse_compiled: bool = False  # later rounds start from what the first round compiled
 
 
@@ -116,7 +117,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """A figure that a document gives of a cell. Nobody here has measured it."""
 
     figure: FigureName
-    value: float
+    value: Quantity
 
 
 class CellResult(msgspec.Struct, kw_only=True):
@@ -127,19 +128,19 @@ class CellResult(msgspec.Struct, kw_only=True):
     launches: list[Launch]
     # Percentiles of the steps that were waited for one by one, in the cycles that count by the rule of the kit that
     # measured. Null where that kit did not record the median; then the others are over all cycles.
-    p50_ns: Int64 | None = None
-    p95_ns: Int64 | None = None  # null: of fewer than 20
-    p99_ns: Int64 | None = None  # null: of fewer than 100
-    all_cycles_ns: list[Int64 | None] | None = None  # the same three over all cycles; null: all count
+    p50_ns: TimeNs | None = None
+    p95_ns: TimeNs | None = None  # null: of fewer than 20
+    p99_ns: TimeNs | None = None  # null: of fewer than 100
+    all_cycles_ns: list[TimeNs | None] | None = None  # the same three over all cycles; null: all count
     published: list[Published] = []  # of a profile that was not measured
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
     """Every raw step time, in a file next to the profile."""
 
-    file: str  # a bare file name in the profile's folder
+    file: FileName  # a bare file name in the profile's folder
     sha256: str
-    steps: Int64
+    steps: Count
 
 
 class Profile(msgspec.Struct, kw_only=True):

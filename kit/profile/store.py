@@ -25,6 +25,7 @@ import msgspec
 from kit.errors import KitError
 from kit.files import read_limited, write_atomically
 from kit.printable import printable_line
+from kit.profile.check import CheckError, check_profile, longest_ns, shortened, step_counts
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA_MAJOR, SCHEMA_NAME, Profile, Sidecar
 
@@ -124,9 +125,7 @@ def read_profile(path: Path) -> Profile:
         ProfileError: not readable, not JSON, truncated, of another schema, edited since it was written.
     """
     try:
-        if (size_b := path.stat().st_size) > FILE_MAX_B:
-            raise ProfileError(f"{path} has {size_b:,} bytes, more than any profile ({FILE_MAX_B:,}); give a profile")
-        data = path.read_bytes()
+        data = read_limited(path, FILE_MAX_B)
     except OSError as error:
         raise ProfileError(f"{path} cannot be read: {error.strerror}; give a profile written by `kit run`") from None
     try:
@@ -139,22 +138,31 @@ def read_profile(path: Path) -> Profile:
             raise
         _check_schema(path, profile.schema, profile.kit.version)
         # A file as it was written is canonical: without its digest it is what was hashed. Others are hashed anew.
-        before, _, after = data.removesuffix(b"\n").rpartition(b'"digest":"%b",' % profile.digest.encode())
-        is_intact = hashlib.sha256(before + after).hexdigest() == profile.digest
+        digest = b'"digest":"%b",' % profile.digest.encode()
+        begin, content = max(0, data.rfind(digest)), memoryview(data)
+        hashed = hashlib.sha256(content[:begin])
+        hashed.update(content[begin + len(digest) : len(data) - data.endswith(b"\n")])
+        is_intact = hashed.hexdigest() == profile.digest
         is_intact = is_intact or profile_digest(msgspec.json.decode(data)) == profile.digest
     except msgspec.ValidationError as error:
-        raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
+        why = shortened(str(error))
+        raise ProfileError(f"{path} is not a valid profile: {why}; write a new one with `kit run`") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # Cut within a number, the file has an error at its end.
         if "truncated" in str(error) or f"(byte {len(data)})" in str(error):
             raise ProfileError(
                 f"{path} is truncated: the JSON ends after {len(data)} bytes; copy the file again, or use the original"
             ) from None
-        raise ProfileError(f"{path} is not JSON: {error}; give a profile written by `kit run`") from None
+        why = shortened(str(error))
+        raise ProfileError(f"{path} is not JSON: {why}; give a profile written by `kit run`") from None
     if not is_intact:
         raise ProfileError(
             f"{path}: the digest does not match the content, so the file was edited or damaged; use the original file"
         )
+    try:
+        check_profile(profile)
+    except CheckError as error:
+        raise ProfileError(f"{path} is not a valid profile: {error}; write a new one with `kit run`") from None
     return profile
 
 
@@ -222,30 +230,21 @@ def read_steps(profile_path: Path, profile: Profile) -> dict[str, Steps]:
     """
     if profile.sidecar is None:
         return {}
-    import zipfile
-    import zlib
+    from kit.profile.step_archive import ArchiveError, most_bytes, unpack
 
-    import numpy as np
-
+    launches = [launch for result in profile.cells for launch in result.launches]
+    counts = {launch_id(launch): step_counts(launch) for launch in launches}
     # The name comes from a file that may be hostile: only a bare name in the profile's folder is opened.
     path = profile_path.parent / Path(profile.sidecar.file).name
     try:
-        data = path.read_bytes()
+        data = read_limited(path, most_bytes(counts))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ProfileError(f"{path} cannot be read: {why}; keep it next to its profile") from None
+        raise ProfileError(f"{path} cannot be read: {why}; keep the original file next to its profile") from None
     if hashlib.sha256(data).hexdigest() != profile.sidecar.sha256:
         raise ProfileError(f"{path}: its SHA-256 differs from the one in {profile_path.name}; use the original file")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            by_launch = {str(name): arrays[f"a{index}"] for index, name in enumerate(arrays["names"])}
-        if any(steps.ndim != 1 or steps.dtype != np.int64 for steps in by_launch.values()):
-            raise ValueError("an array is not of integers in a row")
-    # NumPy raises these for bytes that are no archive of arrays, or are one that was cut or altered.
-    except (
-        OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-    ) as error:  # fmt: skip
-        raise ProfileError(
-            f"{path}: not a NumPy archive of steps ({error}); use the file that `kit run` wrote"
-        ) from None
-    return by_launch
+        return unpack(data, counts, {launch_id(launch): longest_ns(launch) for launch in launches})
+    except ArchiveError as error:
+        why = shortened(str(error))
+        raise ProfileError(f"{path}: not the archive of this profile's steps ({why}); use the original file") from None

@@ -15,6 +15,7 @@ import hashlib
 import os
 import shlex
 import shutil
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -25,15 +26,19 @@ import numpy as np
 from kit.environment import COMMAND
 from kit.files import read_limited, write_atomically
 from kit.profile.cell import Cell, Variant
+from kit.profile.check import CheckError, check_launch, check_plan, shortened, step_counts
 from kit.profile.clock import ClockChoice
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch
 from kit.profile.schema import Group, Kit, SuiteUsed
 from kit.profile.sensor import SensorReport, SensorResponse
-from kit.profile.store import FILE_MAX_B, SIDECAR_MAX_B, ProfileError, Steps, launch_id, read_profile
+from kit.profile.store import FILE_MAX_B, ProfileError, Steps, launch_id, read_profile
 
 SUFFIX = ".rounds"
 PLAN = "run.json"
+STEP_B = 8
+# A launch of a day of steps of a millisecond takes about this, as base64.
+LAUNCH_MAX_B = 1 << 30
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +93,18 @@ class SavedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     def steps(self) -> Steps:
         """The steps, (steps,), in nanoseconds."""
         return np.frombuffer(self.step_ns, np.int64)
+
+
+def _check_saved(saved: SavedLaunch, cells: Mapping[str, Cell], members: Mapping[str, Collection[str]]) -> None:
+    """Raise CheckError where a saved launch is not one of its run, or has other steps than it says."""
+    launch = saved.launch
+    if launch.cell_key not in cells or launch.cell_key not in members.get(launch.group, ()):
+        raise CheckError("Expected a cell and a group of the run", "launch.cell_key")
+    check_launch(cells[launch.cell_key], launch, "launch")
+    if len(saved.step_ns) % STEP_B or len(saved.step_ns) // STEP_B not in step_counts(launch):
+        raise CheckError("Expected the steps of its blocks", "step_ns")
+    if saved.steps.size and saved.steps.min() < 0:
+        raise CheckError("Expected `int` >= 0", "step_ns")
 
 
 def folder_of(profile_path: Path) -> Path:
@@ -199,13 +216,15 @@ class UnfinishedRun:
         folder = folder_of(path)
         try:
             plan = msgspec.json.decode(read_limited(folder / PLAN, FILE_MAX_B), type=RunPlan)
+            check_plan([cell.key for cell in plan.cells], plan.groups)
         except FileNotFoundError:
             raise ProfileError(f"{path}: {_why_nothing_is_left(path)}") from None
         except OSError as error:
             raise ProfileError(f"{folder} cannot be read: {error.strerror}; resume as the run's own user") from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, CheckError) as error:
+            why = shortened(str(error))
             raise ProfileError(
-                f"{folder} is damaged, or from another version of the kit ({error}); choose another --out"
+                f"{folder} is damaged, or from another version of the kit ({why}); choose another --out"
             ) from None
         return cls(path, plan)
 
@@ -238,9 +257,13 @@ class UnfinishedRun:
     def launches(self) -> list[SavedLaunch]:
         """Return the launches that are whole, by round. What is damaged is left out, and so runs again."""
         launches = []
+        cells = {cell.key: cell for cell in self.plan.cells}
+        members = {group.key: group.cells for group in self.plan.groups}
         for file in sorted(self._folder.glob("r[0-9]*.json")):
-            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                launches.append(msgspec.json.decode(read_limited(file, SIDECAR_MAX_B), type=SavedLaunch))
+            with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, CheckError):
+                saved = msgspec.json.decode(read_limited(file, LAUNCH_MAX_B), type=SavedLaunch)
+                _check_saved(saved, cells, members)
+                launches.append(saved)
         return launches
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ class Process:
         _, marker, last = line.rpartition(ENDED)
         try:
             answer = self._decoder.decode(marker + last)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Ended(reason=reason("protocol", message=str(error)))
         if isinstance(answer, Ended) and answer.reason.code == "exit_code":
             message = (self.stderr_tail().splitlines() or [""])[-1]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kit.profile.launch import SYNTHETIC, DataChoice
+from kit.profile.limits import PARAMETER_MAX
 from kit.profile.reason import Reason
 from kit.workloads.data.dataset import SPLITS, DataError, Dataset, DataUnavailableError
 from kit.workloads.datasets import DATA_SETS
@@ -91,8 +92,8 @@ def workload(name: str, parameters: Mapping[str, int]) -> Workload:
     for parameter, value in parameters.items():
         if parameter not in known:
             raise WorkloadError(f"{name} has no parameter {parameter!r}; it has {', '.join(known) or 'none'}")
-        if value < 1:
-            raise WorkloadError(f"{parameter} of {name} is {value}; give 1 or more")
+        if not 1 <= value <= PARAMETER_MAX:
+            raise WorkloadError(f"{parameter} of {name} is {value}; give 1 to {PARAMETER_MAX}")
     try:
         return entry.build(**{**known, **parameters}) if isinstance(entry, Family) else entry
     except ValueError as error:

@@ -22,6 +22,8 @@ from kit.workloads.workload import Family, Workload
 
 ADAM = Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7)
 PIXELS = 784
+# A hundred times as many layers as any network of its kind has; a list of a billion would fill the memory.
+LAYERS_MAX = 10_000
 LAST_UNITS = 64  # of the last LSTM of a deep `dblstm`
 
 # The five-nets, batch-sweep and frameworks-cnn systems have this network.
@@ -44,8 +46,18 @@ CNN = Workload(
 )
 
 
+def _check_depth(name: str, layers: int) -> None:
+    if layers > LAYERS_MAX:
+        raise ValueError(f"{name} is {layers:,}; give at most {LAYERS_MAX:,}")
+
+
 def _dblstm(layers: int, units: int) -> Workload:
-    """Return `layers - 1` bidirectional LSTMs and one LSTM of 64 units; one layer is bidirectional."""
+    """Return `layers - 1` bidirectional LSTMs and one LSTM of 64 units; one layer is bidirectional.
+
+    Raises:
+        ValueError: too many layers.
+    """
+    _check_depth("layers", layers)
     lstms = [LSTM(units, sequences=True, bidirectional=True)] * (layers - 1)
     lstms.append(LSTM(LAST_UNITS) if lstms else LSTM(units, bidirectional=True))
     return Workload(
@@ -57,8 +69,9 @@ def _transformer(width: int, depth: int, heads: int, length: int) -> Workload:
     """Return decoder blocks over the pixels of an image, in `length` tokens.
 
     Raises:
-        ValueError: heads that do not divide the width, or a length that does not divide the pixels.
+        ValueError: heads that do not divide the width, a length that does not divide the pixels, or too many blocks.
     """
+    _check_depth("depth", depth)
     if width % heads:
         raise ValueError(f"width {width} is not a multiple of heads {heads}; change one")
     if PIXELS % length:

@@ -173,6 +173,7 @@ def test_the_table_has_what_passed_failed_and_could_not_be_checked(tmp_path):
 def test_a_fit_is_there_for_its_losses_alone(tmp_path):
     built = timed(empty_wait_ns=MS // 10)
     fit = b.member("torch", **EXACT, task="fit", launch={"empty_wait_ns": MS})
-    built.cells += b.profile(b.group("mlp fit", fit), rounds=1, cycles=1).cells
+    fitted = b.profile(b.group("mlp fit", fit), rounds=1, cycles=1)
+    built.cells, built.groups = built.cells + fitted.cells, built.groups + fitted.groups
     _, statuses, _ = table(tmp_path / "hour.json", built)
     assert statuses["wait_too_long"] == ["pass"]

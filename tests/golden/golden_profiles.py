@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import profile_builder as b
 from metered import meter_lines, metered_run
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from kit.profile.launch import Failure, Fit, Parity, Threads
 from kit.profile.reason import reason
 from kit.profile.schema import Profile, ProgramSource, Skipped, StateSpan
 from kit.profile.sensor import SensorReport
-from kit.profile.store import launch_id, write_profile
+from kit.profile.store import write_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 BUS = "0000:65:00.0"
@@ -51,8 +50,8 @@ def make_profiles(parent: Path) -> Path:
     _write_meters(folder)
     tiny = profile(group("g", member("torch", 50.0)), rounds=1, cycles=2)
     (launch,) = tiny.cells[0].launches
-    steps = np.arange(sum(launch.blocks.raw_steps())) * b.MS
-    write_profile(folder / "steps.json", tiny, {launch_id(launch): steps})
+    launch.warmup_steps = 0
+    write_profile(folder / "steps.json", tiny, {name: steps * b.MS for name, steps in b.raw_steps(tiny).items()})
     run = (folder / "session0.json").read_bytes()
     (folder / "twice/session0.json").write_bytes((folder / "session1.json").read_bytes())
     (folder / "fleet/torn.json").write_bytes(run[:-300])
@@ -224,8 +223,6 @@ def _before_and_after() -> dict[str, Profile]:
         made[name].state = StateSpan(
             before=b.changed(before, {"steal_ns": 0}), after=b.changed(after, {"steal_ns": steal_s * b.S})
         )
-    made["undated"] = _run("undated", 2.1, 33, b.CREATED)
-    made["undated"].created = "spring"
     return made
 
 

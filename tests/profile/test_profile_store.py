@@ -9,14 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 import refusals
-from profile_builder import profile, write
+from profile_builder import profile, raw_steps, write
 
 from kit.profile import store
 from kit.profile.launch import LaunchPart, Turns
 from kit.profile.schema import SCHEMA
 from kit.profile.store import (
     FILE_MAX_B,
-    launch_id,
     profile_digest,
     read_profile,
     read_steps,
@@ -49,11 +48,6 @@ def edited(path, change, *, sealed=False):
     return path
 
 
-def steps_of(built):
-    launches = [launch for cell in built.cells for launch in cell.launches]
-    return {launch_id(launch): np.arange(first, first + 50) for first, launch in enumerate(launches)}
-
-
 def test_a_part_of_a_launch_adds_what_it_measured_a_zero_too():
     launch = LaunchPart(warmup_steps=7, python="3.11")
     launch.add(LaunchPart(peak_device_memory_b=0))
@@ -62,21 +56,21 @@ def test_a_part_of_a_launch_adds_what_it_measured_a_zero_too():
 
 def test_what_is_written_is_read_back_with_every_step_of_every_launch(tmp_path):
     path, built = tmp_path / "run.json", small()
-    write_profile(path, built, steps_of(built))
+    write_profile(path, built, raw_steps(built))
     read = read_profile(path)
     assert read == built
     steps_read = read_steps(path, read)
-    assert steps_read.keys() == steps_of(built).keys()
-    assert all(np.array_equal(steps_read[name], steps) for name, steps in steps_of(built).items())
+    assert steps_read.keys() == raw_steps(built).keys()
+    assert all(np.array_equal(steps_read[name], steps) for name, steps in raw_steps(built).items())
     assert read.sidecar.steps == sum(map(len, steps_read.values()))
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.json", read.sidecar.file}
 
 
 def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_there(tmp_path, monkeypatch):
     path, built = tmp_path / "run.json", small()
-    write_profile(path, built, steps_of(built))
+    write_profile(path, built, raw_steps(built))
     old = read_profile(path)
-    fewer = dict(list(steps_of(built).items())[:3])
+    fewer = profile(rounds=1, cycles=2)
 
     def cut_off(where, data, **_):
         if where == path:
@@ -86,10 +80,10 @@ def test_a_profile_written_anew_takes_the_old_sidecar_with_it_only_when_it_is_th
     with monkeypatch.context() as patched:
         patched.setattr(store, "write_atomically", cut_off)
         with pytest.raises(OSError, match="cut off"):
-            write_profile(path, small(), fewer)
-    assert read_steps(path, read_profile(path)).keys() == steps_of(built).keys()
-    write_profile(path, small(), fewer)
-    assert read_steps(path, read_profile(path)).keys() == fewer.keys()
+            write_profile(path, fewer, raw_steps(fewer))
+    assert read_steps(path, read_profile(path)).keys() == raw_steps(built).keys()
+    write_profile(path, fewer, raw_steps(fewer))
+    assert read_steps(path, read_profile(path)).keys() == raw_steps(fewer).keys()
     assert not (tmp_path / old.sidecar.file).exists()
 
 
@@ -171,4 +165,4 @@ def test_what_is_no_file_is_one_line(tmp_path):
     assert "Is a directory" in refused(tmp_path)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(FILE_MAX_B + 1)
-    assert "more than any profile" in refused(tmp_path / "large")
+    assert "and the limit is" in refused(tmp_path / "large")

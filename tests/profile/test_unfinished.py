@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from profile_builder import profile, run_plan
 
+from kit.profile.check import steps_of
 from kit.profile.store import ProfileError
 from kit.profile.unfinished import PLAN, SavedLaunch, UnfinishedRun, folder_of
 
@@ -20,14 +21,15 @@ LAUNCHES = [launch for result in BUILT.cells for launch in result.launches]
 def path(tmp_path):
     """A run that has saved all its launches and was then left."""
     run = UnfinishedRun.begin(tmp_path / "run.json", run_plan(BUILT))
-    for number, launch in enumerate(LAUNCHES):
-        run.save(saved(launch, [number, number + 1]))
+    for launch in LAUNCHES:
+        run.save(saved(launch))
     run.close()
     return tmp_path / "run.json"
 
 
-def saved(launch, step_ns):
-    return SavedLaunch(launch=launch, step_ns=np.array(step_ns, np.int64).tobytes())
+def saved(launch, first=1):
+    steps = np.arange(first, first + steps_of(launch), dtype=np.int64)
+    return SavedLaunch(launch=launch, step_ns=steps.tobytes())
 
 
 def reopened(path):
@@ -41,16 +43,15 @@ def test_plan_and_launches_come_back_as_they_were_saved(path):
     assert run.plan == run_plan(BUILT)
     assert [each.launch.round for each in run.launches()] == sorted(launch.round for launch in LAUNCHES)
     by_name = {(each.launch.cell_key, each.launch.round): each for each in run.launches()}
-    for number, launch in enumerate(LAUNCHES):
-        each = by_name[launch.cell_key, launch.round]
-        assert (each.launch, each.steps.tolist()) == (launch, [number, number + 1])
+    for launch in LAUNCHES:
+        assert by_name[launch.cell_key, launch.round] == saved(launch)
 
 
 def test_a_launch_measured_again_replaces_the_first(path):
     run = UnfinishedRun.reopen(path)
-    run.save(saved(msgspec.structs.replace(LAUNCHES[0], warmup_steps=7), [9]))
+    run.save(saved(msgspec.structs.replace(LAUNCHES[0], warmup_steps=7), 9))
     run.close()
-    assert [each.launch.warmup_steps for each in run.launches() if each.steps.tolist() == [9]] == [7]
+    assert [each.launch.warmup_steps for each in run.launches() if each.steps[0] == 9] == [7]
     assert len(run.launches()) == len(LAUNCHES)
 
 
@@ -61,6 +62,11 @@ def test_a_launch_measured_again_replaces_the_first(path):
         lambda data: b"",
         lambda data: b"\x00" * len(data),
         lambda data: data.replace(b'"steps":[', b'"steps":[7,', 1),  # lists of blocks that differ in length
+        lambda data: data.replace(b'"round":', b'"round":-7', 1),
+        lambda data: data.replace(b'"span_ns":[', b'"span_ns":[1', 1),  # blocks that overlap
+        lambda data: data.replace(b'"warmup_steps":', b'"warmup_steps":1', 1),  # more steps than were saved
+        lambda data: data.replace(b'"group":"', b'"group":"x', 1),
+        lambda data: b"[" * 99_999,
     ],
 )
 def test_a_torn_file_is_left_out_and_the_others_stay(path, damage):

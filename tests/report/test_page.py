@@ -149,7 +149,7 @@ def test_charts_show_what_was_planted(tmp_path):
     profile = b.profile(plan, rounds=2, cycles=3, drift=0.0)
     for result in profile.cells:
         for launch in result.launches:
-            begin_ns = launch.blocks.begin_ns[0] - 10**10
+            begin_ns = max(0, launch.blocks.begin_ns[0] - 10**10)
             launch.phases = [Phase(name="compile", begin_ns=begin_ns, duration_ns=7 * 10**9)]
     profile.cells[1].launches[1].failure = Failure(phase="steady", reason=reason("out_of_memory", signal="SIGKILL"))
     html = written(tmp_path / "p.html", b.write(tmp_path / "p.json", profile))

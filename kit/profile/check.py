@@ -1,0 +1,327 @@
+"""What the parts of a profile say of each other: keys, counts, spans and dates. It is checked once, where it is read.
+
+`kit.profile.limits` has what a field alone may hold. No step is looked at here: lists go through built-in functions, as
+a thousand profiles are read in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from itertools import chain
+from operator import add, le
+from typing import TYPE_CHECKING
+
+from kit.printable import printable_line
+from kit.profile.limits import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
+
+if TYPE_CHECKING:
+    from kit.profile.cell import Cell
+    from kit.profile.clock import Certificate, Distribution
+    from kit.profile.identity import Facts
+    from kit.profile.launch import Blocks, Fit, Launch
+    from kit.profile.reason import Reason
+    from kit.profile.schema import CellResult, Group, Profile
+    from kit.profile.sensor import Energy, SensorSummary
+
+Limits = tuple[float, float]
+
+# Nanoseconds since 1970 have 64 bits until 2262.
+YEARS = range(1970, 2262)
+# Counters of the kernel that several CPUs fill step back by a tick or two; those of one process never do.
+BACKWARD_NS = 10**9
+NEVER_BACKWARD = "process."
+# The growth of a process's memory, and no count: it shrinks, too.
+SIGNED = ("process.resident_b",)
+# Values that are rounded before they are averaged exceed their limit by less.
+ROUNDING = 1.01
+# What a sensor's unit allows. A process has up to 100 % of each CPU.
+UNITS: Mapping[str, Limits] = {
+    "%": (0, 100 * CPU_MAX),
+    "W": (0, WATTS_MAX),
+    "C": (CELSIUS_MIN, CELSIUS_MAX),
+    "MHz": (0, MHZ_MAX),
+    "B": (0, COUNT_MAX),
+}
+# Sensors whose names begin so have percentages of one device, which is never busy for more than 100 %.
+OF_A_DEVICE = ("nvml.", "tpu.", "sampler.")
+# What a unit at the end of a fact's or a reason's name allows.
+ENDINGS: Mapping[str, Limits] = {
+    "pct": (0, 100 * CPU_MAX),
+    "w": UNITS["W"],
+    "c": UNITS["C"],
+    "mhz": UNITS["MHz"],
+    # A limit of memory that is none is the largest number of 64 bits.
+    "b": (0, 2**63 - 1),
+    # CPU time since the machine's boot, of all CPUs, has no smaller limit.
+    "ns": (0, 2**63 - 1),
+    "s": (0, YEAR_NS / 1e9),
+}
+# Published figures that are shares.
+SCORES = ("accuracy", "precision", "recall", "f1")
+# A message that quotes a longer name is no line any more.
+MESSAGE_MAX = 400
+# The test split of no classifier has more classes; a table of them would fill the memory.
+CLASSES_MAX = 100_000
+
+
+def shortened(message: str) -> str:
+    """Return a message of one line that can be read, whatever it quotes."""
+    return printable_line(message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]}…")
+
+
+class CheckError(ValueError):
+    """A value that cannot be: what would be right, and where it is."""
+
+    def __init__(self, expected: str, where: str) -> None:
+        super().__init__(shortened(f"{expected} - at `$.{where}`"))
+
+
+def check_profile(profile: Profile) -> None:
+    """Check what the types of the fields leave open.
+
+    Raises:
+        CheckError: a value cannot be; the message says where it is.
+    """
+    # A document need not say when its figures were measured.
+    if profile.measured:
+        _check_date(profile.created, "created")
+    for name in ("before", "after"):
+        if (state := getattr(profile.state, name)) is not None:
+            if profile.measured:
+                _check_date(state.taken, f"state.{name}.taken")
+            _check_facts(state, f"state.{name}")
+    _check_facts(profile.identity, "identity")
+    if profile.clock is not None:
+        _check_certificate(profile.clock, "clock")
+    for index, response in enumerate(profile.responses):
+        _check_reasons([response.reason], f"responses[{index}]")
+        if len(response.at_ns) != len(response.values):
+            raise CheckError("Expected a value for each of `at_ns`", f"responses[{index}].values")
+        if any(begin_ns > end_ns for begin_ns, end_ns in response.loads):
+            raise CheckError("Expected an end after the begin", f"responses[{index}].loads")
+    _check_cells(profile)
+
+
+def check_plan(cells: Iterable[str], groups: Iterable[Group]) -> dict[str, Collection[str]]:
+    """Check that groups have cells of the run, which are given by their keys; return the cells of each group.
+
+    Raises:
+        CheckError: a cell or a group is there twice, or a group names a cell that is not there.
+    """
+    keys: set[str] = set()
+    for index, key in enumerate(cells):
+        keys.add(key)
+        if len(keys) <= index:
+            raise CheckError("Expected each cell once", f"cells[{index}]")
+    members: dict[str, Collection[str]] = {}
+    for index, group in enumerate(groups):
+        _check_group(group, keys, f"groups[{index}]")
+        if group.key in members:
+            raise CheckError("Expected each group once", f"groups[{index}].key")
+        members[group.key] = group.cells
+    return members
+
+
+def _check_cells(profile: Profile) -> None:
+    members = check_plan([result.key for result in profile.cells], profile.groups)
+    launches = set[tuple[int, str, str]]()
+    count = steps = failures = 0
+    for index, result in enumerate(profile.cells):
+        where = f"cells[{index}]"
+        if result.key != result.cell.key:
+            raise CheckError(f"Expected the cell's key, {result.cell.key}", f"{where}.key")
+        _check_result(result, where, measured=profile.measured)
+        for number, launch in enumerate(result.launches):
+            if launch.cell_key != result.key:
+                raise CheckError("Expected the key of its cell", f"{where}.launches[{number}].cell_key")
+            if launch.cell_key not in members.get(launch.group, ()):
+                raise CheckError("Expected a group that has its cell", f"{where}.launches[{number}].group")
+            launches.add((launch.round, launch.cell_key, launch.group))
+            count += 1
+            if len(launches) < count:
+                raise CheckError("Expected one launch a round", f"{where}.launches[{number}].round")
+            check_launch(result.cell, launch, f"{where}.launches[{number}]")
+            steps, failures = steps + steps_of(launch), failures + (launch.failure is not None)
+    if profile.sidecar is not None and not 0 <= steps - profile.sidecar.steps <= failures:
+        raise CheckError(f"Expected the steps of all launches, {steps}", "sidecar.steps")
+
+
+def _check_group(group: Group, keys: Collection[str], where: str) -> None:
+    if not group.cells:
+        raise CheckError("Expected a cell or more", f"{where}.cells")
+    if not set(group.cells).issubset(keys):
+        raise CheckError("Expected keys of cells", f"{where}.cells")
+    if group.baseline not in group.cells:
+        raise CheckError("Expected a cell of the group", f"{where}.baseline")
+
+
+def _check_result(result: CellResult, where: str, *, measured: bool) -> None:
+    if measured and result.cell.batch < 1:
+        raise CheckError("Expected `int` >= 1", f"{where}.cell.batch")
+    if result.all_cycles_ns is not None and len(result.all_cycles_ns) != 3:  # noqa: PLR2004 - p50, p95 and p99
+        raise CheckError("Expected three percentiles", f"{where}.all_cycles_ns")
+    for name, percentiles in (
+        ("p99_ns", [result.p50_ns, result.p95_ns, result.p99_ns]),
+        ("all_cycles_ns", result.all_cycles_ns or []),
+    ):
+        known = [time_ns for time_ns in percentiles if time_ns is not None]
+        if known != sorted(known):
+            raise CheckError("Expected percentiles that grow", f"{where}.{name}")
+    for number, published in enumerate(result.published):
+        if published.figure in SCORES and published.value > 1:
+            raise CheckError("Expected `float` <= 1.0", f"{where}.published[{number}].value")
+        _check_unit(published.figure, published.value, f"{where}.published[{number}]")
+        if published.figure not in SCORES and published.value <= 0:
+            raise CheckError("Expected `float` > 0.0", f"{where}.published[{number}].value")
+
+
+def steps_of(launch: Launch) -> int:
+    """Return how many steps of a launch have a time of their own: the first, its warm-up, and those of its blocks."""
+    blocks = launch.blocks
+    return 1 + launch.warmup_steps + sum(blocks.lead_in) + sum(blocks.waited_steps or blocks.steps)
+
+
+def step_counts(launch: Launch) -> range:
+    """Return how many steps may be saved of a launch: one that failed may have none, not even its first."""
+    steps = steps_of(launch)
+    return range(steps - (launch.failure is not None), steps + 1)
+
+
+def longest_ns(launch: Launch) -> int:
+    """Return how long a step of a launch may be: as its longest phase or block."""
+    return max(chain((phase.duration_ns for phase in launch.phases), launch.blocks.span_ns), default=YEAR_NS)
+
+
+def check_launch(cell: Cell, launch: Launch, where: str) -> None:
+    """Check one launch by itself, of a profile or of a run that is not over.
+
+    Raises:
+        CheckError: a value cannot be.
+    """
+    _check_date(launch.started, f"{where}.started")
+    if launch.blocks.steps:
+        _check_blocks(launch.blocks, f"{where}.blocks")
+    if launch.fit is not None:
+        _check_fit(launch.fit, f"{where}.fit")
+    if launch.p95_ns is not None and launch.p99_ns is not None and launch.p95_ns > launch.p99_ns:
+        raise CheckError("Expected percentiles that grow", f"{where}.p99_ns")
+    if launch.certificate is not None:
+        _check_certificate(launch.certificate, f"{where}.certificate")
+    for name, summary in launch.sensors.items():
+        _check_summary(name, summary, f"{where}.sensors")
+    for number, energy in enumerate(launch.energy):
+        _check_energy(energy, f"{where}.energy[{number}]")
+    if launch.notes or launch.failure is not None or launch.turns_reason is not None or launch.sensor_reasons:
+        failure = None if launch.failure is None else launch.failure.reason
+        _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], where)
+        _check_reasons([failure], f"{where}.failure")
+    if (ranks := len(launch.ranks)) > cell.devices:
+        raise CheckError(f"Expected at most {cell.devices} ranks, not {ranks}", f"{where}.ranks")
+
+
+def _check_blocks(blocks: Blocks, where: str) -> None:
+    """Refuse blocks that overlap, and times that are longer than what they are part of."""
+    spans_ns, most_ns = blocks.span_ns, max(blocks.span_ns)
+    if not all(map(le, blocks.duration_ns, spans_ns)):
+        raise CheckError("Expected times within the span of their block", f"{where}.duration_ns")
+    # A step takes a nanosecond at least.
+    if not all(map(le, blocks.steps, blocks.duration_ns)):
+        raise CheckError("Expected no more steps than nanoseconds", f"{where}.steps")
+    if max(filter(None, blocks.median_ns), default=0) > most_ns:
+        raise CheckError("Expected times within the span of their block", f"{where}.median_ns")
+    if not all(map(le, map(add, blocks.begin_ns, spans_ns), blocks.begin_ns[1:])):
+        raise CheckError("Expected blocks one after the other", f"{where}.begin_ns")
+    if blocks.begin_ns[-1] - blocks.begin_ns[0] > YEAR_NS:
+        raise CheckError("Expected blocks within a year", f"{where}.begin_ns")
+    counters, most_ns = blocks.counters, sum(spans_ns)
+    known: Mapping[str, list[int]] = counters  # type: ignore[assignment]
+    try:
+        # Most launches have counters that all rose, each by little: two passes show it.
+        flat = [*chain.from_iterable(known.values())]
+        if flat and (min(flat) < 0 or sum(flat) > CPU_MAX * most_ns):
+            _check_counters(known, most_ns, where)
+    except TypeError:  # a reading failed
+        read = {name: [value for value in values if value is not None] for name, values in counters.items()}
+        _check_counters({name: values for name, values in read.items() if values}, most_ns, where)
+
+
+def _check_counters(counters: Mapping[str, list[int]], most_ns: int, where: str) -> None:
+    """Refuse counters that rose by more than all blocks allow, CPU time by their span on each CPU, or that fell."""
+    for name, values in counters.items():
+        is_time = name.endswith("_ns")
+        least = -BACKWARD_NS if is_time and not name.startswith(NEVER_BACKWARD) else 0
+        is_too_high = is_time and sum(values) > CPU_MAX * most_ns
+        if name not in SIGNED and (min(values) < least or is_too_high):
+            raise CheckError("Expected what its blocks allow", f"{where}.counters.{name}")
+
+
+def _check_fit(fit: Fit, where: str) -> None:
+    if fit.updates > fit.all_updates:
+        raise CheckError(f"Expected `int` <= {fit.all_updates}", f"{where}.updates")
+    if (table := fit.confusion) is not None:
+        if not 0 < len(table) <= CLASSES_MAX or any(len(row) != len(table) for row in table):
+            raise CheckError("Expected as many columns as rows", f"{where}.confusion")
+        if not any(map(any, table)):
+            raise CheckError("Expected a sample or more", f"{where}.confusion")
+    if fit.reason is not None:
+        _check_reasons([fit.reason], where)
+
+
+def _check_summary(name: str, summary: SensorSummary, where: str) -> None:
+    limits = UNITS.get(summary.unit)
+    if summary.unit == "%" and name.startswith(OF_A_DEVICE):
+        limits = 0, 100 * ROUNDING
+    if limits is not None and not limits[0] <= summary.mean <= limits[1]:
+        raise CheckError(_between(limits), f"{where}.{name}.mean")
+    if limits is not None and not limits[0] <= summary.max <= limits[1]:
+        raise CheckError(_between(limits), f"{where}.{name}.max")
+
+
+def _check_energy(energy: Energy, where: str) -> None:
+    if energy.joules_j is not None and energy.joules_j > WATTS_MAX * (energy.window_ns or energy.block_ns) / 1e9:
+        raise CheckError(f"Expected at most {WATTS_MAX:,.0f} W", f"{where}.joules_j")
+    _check_reasons([energy.reason, energy.idle_reason], where)
+
+
+def _check_certificate(certificate: Certificate, where: str) -> None:
+    for name in ("null_interval", "path_cost"):
+        spread: Distribution = getattr(certificate, name)
+        low_ns, high_ns = spread.min_ns, spread.max_ns
+        grow = low_ns <= spread.median_ns <= spread.p99_ns <= spread.p999_ns <= high_ns
+        if not grow or not low_ns <= spread.mean_ns <= high_ns:
+            raise CheckError("Expected percentiles that grow", f"{where}.{name}")
+
+
+def _check_facts(facts: Facts, where: str) -> None:
+    for name, value in facts.facts.items():
+        if type(value) is int or type(value) is float:
+            _check_unit(name, value, f"{where}.facts")
+    _check_reasons(facts.reasons.values(), where)
+
+
+def _check_reasons(reasons: Iterable[Reason | None], where: str) -> None:
+    for why in reasons:
+        if why is not None:
+            for name, value in why.values.items():
+                if type(value) is int or type(value) is float:
+                    _check_unit(name, value, f"{where} (reason {why.code})")
+
+
+def _check_unit(name: str, value: float, where: str) -> None:
+    limits = ENDINGS.get(name.rpartition("_")[2])
+    if limits is not None and not limits[0] <= value <= limits[1]:
+        raise CheckError(_between(limits), f"{where}.{name}")
+
+
+def _between(limits: Limits) -> str:
+    return f"Expected {limits[0]:g} to {limits[1]:g}"
+
+
+def _check_date(moment: str, where: str) -> None:
+    try:
+        is_date = datetime.fromisoformat(moment).year in YEARS
+    except ValueError:
+        is_date = False
+    if not is_date:
+        raise CheckError("Expected a date in ISO 8601, such as 2026-01-01T00:00:00Z", where)
