@@ -8,6 +8,7 @@ all others, baselines too         passed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -71,9 +72,14 @@ def _struct(prefix: str, read: Callable[[Row], Any], names: Iterable[str] = (), 
     def fields(row: Row) -> dict[str, object]:
         part = read(row)
         listed = (names or part.__struct_fields__) if part is not None or always else ()
-        return {f"{prefix}{name}": getattr(part, name, None) for name in listed}
+        return {f"{prefix}{name}": _known(getattr(part, name, None)) for name in listed}
 
     return field("", fields)
+
+
+def _known(value: object) -> object:
+    """Return a value as programs take it: what one round alone does not say is null, and no NaN that JSON lacks."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _joined(words: Iterable[str]) -> str:

@@ -226,3 +226,11 @@ def test_notes_of_one_kind_are_counted_where_they_are_too_many():
 )
 def test_numbers_that_are_shown_alike_are_written_alike(value, shown):
     assert number(value) == shown
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv", "prometheus"])
+def test_what_one_round_does_not_say_is_left_empty_for_programs(name):
+    members = [b.member(backend, 2.0, launch={"energy": b.energy(900.0)}) for backend in ("torch", "jax")]
+    written_text = written(within(b.profile(b.group("g", *members), rounds=1)), name)
+    assert re.search(r"se_log|df", written_text) or name == "prometheus"
+    assert not re.search(r"\bnan\b", written_text, re.IGNORECASE)
