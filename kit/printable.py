@@ -16,3 +16,11 @@ def printable(text: str) -> str:
 def printable_line(text: str) -> str:
     """Return `printable` with runs of white space taken as one space."""
     return printable(" ".join(text.split()))
+
+
+def cut_within(text: str, length_max: int) -> str:
+    """Return `text` without its middle where it is too long: of an error both what was wrong and the remedy stay."""
+    if len(text) <= length_max:
+        return text
+    end = length_max // 3
+    return f"{text[: length_max - end - 1]}…{text[-end:]}"

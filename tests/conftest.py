@@ -18,7 +18,7 @@ STANDINS = Path(__file__).parent / "standins"
 # Their files share what is dear: what the frameworks did, an image, two Slurm nodes.
 ONE_WORKER = ("backends", "docker", "fleet")
 # What takes longest begins first, so that it does not run alone at the end.
-FIRST = ("docker", "fleet", "backends", "devices", "docs", "faults", "worker")
+FIRST = ("docker", "fuzz", "fleet", "backends", "devices", "docs", "faults", "worker")
 
 
 @pytest.fixture(autouse=True, scope="session")
