@@ -114,7 +114,12 @@ class Planted:
         ("tsc", {"invariant": 1, "rdtscp": 1}, "kvm-clock\n", "the kernel's current clocksource is kvm-clock, not tsc"),
         ("tsc", {"invariant": 1, "rdtscp": 1}, "hpet tsc\n", "the kernel's current clocksource is hpet tsc, not tsc"),
         ("tsc", {"invariant": 1, "rdtscp": 1}, "", "the kernel's current clocksource is empty, not tsc"),
-        ("tsc", {"invariant": 1, "rdtscp": 1}, None, "the kernel's current clocksource cannot be read (No such file or"),
+        (
+            "tsc",
+            {"invariant": 1, "rdtscp": 1},
+            None,
+            "the kernel's current clocksource cannot be read (No such file or",
+        ),
         ("cntvct", {"hz": 25_000_000}, "arch_sys_counter\n", None),
         ("cntvct", {"hz": 0}, "arch_sys_counter\n", "firmware has not set cntfrq_el0"),
         ("cntvct", {"hz": 25_000_000}, "tsc\n", "the kernel's current clocksource is tsc, not arch_sys_counter"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
-from kit.cli.options import labels_of, profile_files
+from kit.cli.options import labels_of, profile_files, without_collector
 from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named
 from kit.errors import KitError
@@ -84,6 +84,7 @@ class Profiles(Sequence[Profile]):
         """
         return self.to_columns(level).to_dataframe()
 
+    @without_collector
     def compare(
         self,
         *,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import re
 import sys
@@ -18,8 +17,6 @@ from kit.errors import KitError
 from kit.printable import printable_line
 
 EXIT_BAD = 2
-# A thousand profiles are millions of objects without a cycle among them: not to look for one halves their time.
-WITHOUT_CYCLES = ("compare", "audit", "fleet")
 EXIT_INTERRUPTED = 130
 # Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
@@ -59,8 +56,6 @@ def main() -> None:
     _open_closed_streams()
     if sys.platform != "linux":
         sys.exit(_failed(NOT_LINUX, EXIT_BAD))
-    if sys.argv[1:2] and sys.argv[1] in WITHOUT_CYCLES:
-        gc.disable()
     try:
         code = app.main(prog_name="kit", standalone_mode=False)
         # A full disk under our output shows here, and not at exit.

@@ -19,6 +19,7 @@ from kit.cli.options import (
     print_report,
     profile_files,
     read_meter,
+    without_collector,
 )
 from kit.errors import KitError
 
@@ -43,6 +44,7 @@ EXIT_UNREADABLE, FAIL_ON = 2, "warning"
 @METER
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")
 @click.option("--without", multiple=True, metavar="NAME,…", help="Skip this rule (repeatable).")
+@without_collector
 def audit(
     *,
     profiles: tuple[Path, ...],

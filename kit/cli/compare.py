@@ -23,6 +23,7 @@ from kit.cli.options import (
     print_report,
     profile_files,
     read_meter,
+    without_collector,
 )
 from kit.errors import KitError
 from kit.report.formats import USUAL
@@ -137,6 +138,7 @@ class CompareCommand(click.Command):
 @click.option("--price-kwh", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of a kWh: {EACH}")
 @click.option("--force", is_flag=True, help="Compare incompatible cells, too; their rows say (forced).")
 @click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
+@without_collector
 def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareRequest
     """Compare the cells of one profile, or each cell of several profiles with the same cell of the first.
 

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.options import PROFILES, format_options, in_processes, labels_of, print_report, profile_files, say
+from kit.cli.options import (
+    PROFILES,
+    format_options,
+    in_processes,
+    labels_of,
+    print_report,
+    profile_files,
+    say,
+    without_collector,
+)
 from kit.errors import KitError
 from kit.extras import need
 from kit.import_order import module_command
@@ -51,6 +60,7 @@ DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 @click.option("--out", "out", metavar="FOLDER", help="Write the profiles here, on a disk that all nodes share.")
 @click.option("--resume", is_flag=True, help="Measure only the nodes without a complete profile in --out.")
 @format_options
+@without_collector
 def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: str, **options: object) -> int:
     """Measure SUITE on every node of a partition, one profile each, and compare each node with the others.
 

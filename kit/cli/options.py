@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -130,6 +132,25 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
     labels = [printable_line(label) for label in labels]
     before = [labels[:index].count(label) for index, label in enumerate(labels)]
     return [f"{label}#{count + 1}" if count else label for label, count in zip(labels, before, strict=True)]
+
+
+def without_collector(command: F) -> F:
+    """Return a command during which Python looks for no cycles of objects; whoever calls it has them looked for again.
+
+    A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
+    """
+
+    @functools.wraps(command)
+    def called(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as of the command
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            return command(*given, **options)
+        finally:
+            if was_on:
+                gc.enable()
+
+    return called  # type: ignore[return-value]
 
 
 def in_processes(read: Callable[[T], R], items: Sequence[T], *, in_one: bool = False) -> list[R]:

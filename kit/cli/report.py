@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.cli.compare import CompareRequest, compared, framework_titles, table_with_published
-from kit.cli.options import PROFILES, check_out, labels_of, profile_files
+from kit.cli.options import PROFILES, check_out, labels_of, profile_files, without_collector
 from kit.errors import KitError
 from kit.files import write_atomically
 from kit.profile.store import read_profile
@@ -25,6 +25,7 @@ ENDINGS = (".html", ".htm")
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.html.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
+@without_collector
 def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None:
     """Write PROFILES, files or folders of profiles, as one page that opens without a network.
 

@@ -16,7 +16,7 @@ from kit.cli import EXIT_INTERRUPTED
 from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.printable import printable
-from kit.profile.limits import BATCH_MAX, CPU_MAX, ROUNDS_MAX
+from kit.profile.limits import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:
@@ -92,7 +92,12 @@ def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metava
 )
 @_listed("compare", "Compare over this axis (repeatable).", metavar="AXIS,…")
 @_option("rounds", "Measure N rounds; each starts every cell anew.", type=ROUNDS, metavar="N")
-@_option("precision_pct", "Measure until differences are known to PCT %.", type=POSITIVE, metavar="PCT")
+@_option(
+    "precision_pct",
+    "Measure until differences are known to PCT %.",
+    type=FiniteRange(min=0, min_open=True, max=PRECISION_MAX_PCT),
+    metavar="PCT",
+)
 @_option("budget_s", "Start no round after S seconds.", type=POSITIVE, metavar="S")
 @_option("quiet_s", "Wait up to S seconds for other programs to stop.", type=POSITIVE, metavar="S")
 @_option(

@@ -27,8 +27,8 @@ CPU_MAX: Final = 1 << 16
 BATCH_MAX: Final = 2**40
 # A parameter is a width, a length or a depth of a network.
 PARAMETER_MAX: Final = 2**31 - 1
-# Nobody waits for a run of a million rounds.
-ROUNDS_MAX: Final = 10**6
+# A round takes seconds at least, so that these take days; a plan of more would fill the memory.
+ROUNDS_MAX: Final = 100_000
 
 # JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -47,6 +47,9 @@ StampNs = Annotated[int, Meta(ge=0, le=CENTURY_NS)]  # of a clock that began wit
 SpanNs = Annotated[int, Meta(ge=0, le=YEAR_NS)]
 TimeNs = Annotated[int, Meta(ge=1, le=YEAR_NS)]  # of something that was done
 
+# Wider than that, an interval says nothing of a ratio.
+PRECISION_MAX_PCT: Final = 1e6
+Precision = Annotated[float, Meta(gt=0, le=PRECISION_MAX_PCT)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_NS / 1e9)]
 Share = Annotated[float, Meta(ge=0, le=1)]

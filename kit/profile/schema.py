@@ -16,7 +16,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
 from kit.profile.launch import Launch, StepPlan
-from kit.profile.limits import Count, FileName, Int64, Quantity, Round, ThreadCount, TimeNs
+from kit.profile.limits import Count, FileName, Int64, Precision, Quantity, Round, ThreadCount, TimeNs
 from kit.profile.reason import Reason
 from kit.profile.sensor import SensorReport, SensorResponse
 
@@ -86,7 +86,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     compare: list[str]  # axes that its groups compare over
     process_axes: list[str]  # axes over which cells share a process
     rounds: Round  # requested; with `precision_pct` the first look
-    precision_pct: Quantity | None = None  # requested: rounds go on until each difference's interval is this narrow
+    precision_pct: Precision | None = None  # requested: rounds go on until each difference's interval is this narrow
     plan: StepPlan
     variants: list[Variant] = []
     programs: dict[str, ProgramSource] = {}  # user programs, by the workload that their cells name

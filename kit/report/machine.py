@@ -38,7 +38,8 @@ def machine_lines(before: Facts, after: Facts | None = None) -> dict[str, str]:
         shown = by_name(name, value)
         later = None if after is None else after.facts.get(name)
         if fact.form == "counter":
-            if not isinstance(value, int) or not isinstance(later, int):
+            # A counter that fell began anew, and what it had grown by until then is not known.
+            if not isinstance(value, int) or not isinstance(later, int) or later < value:
                 continue
             shown = f"+{by_name(name, later - value)}"
         elif fact.form == "gauge" and not kind.startswith("device."):

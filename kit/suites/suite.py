@@ -15,6 +15,7 @@ import msgspec
 from kit.backends.program.about import OWN_AXES
 from kit.errors import KitError
 from kit.files import read_limited
+from kit.profile import limits
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import FigureName
@@ -33,9 +34,10 @@ EXAMPLE = "docs/reference/suite-file.md has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Updates = Annotated[int, msgspec.Meta(ge=2)]  # the first is not timed
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=limits.COUNT_MAX)]
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=limits.ROUNDS_MAX)]
+Updates = Annotated[int, msgspec.Meta(ge=2, le=limits.COUNT_MAX)]  # the first is not timed
+Seconds = limits.Seconds
 
 
 class SuiteError(KitError):
@@ -88,9 +90,9 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
-    rounds: Count = 8
+    rounds: Rounds = 8
     # With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
-    cycles: Count = 12
+    cycles: Rounds = 12
     # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
     block_s: Seconds = 0.25
     # After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
@@ -98,10 +100,10 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
     warmup_s: Seconds = 1.0
     warmup_steps: Count = 10
-    epochs: Count = 1
-    fit_rounds: Count | None = None  # in which fits are repeated; null: all
+    epochs: Rounds = 1
+    fit_rounds: Rounds | None = None  # in which fits are repeated; null: all
     fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
-    ceiling_rounds: Count | None = None  # in which operations stand beside networks; null: all
+    ceiling_rounds: Rounds | None = None  # in which operations stand beside networks; null: all
     energy_s: Seconds | None = None  # null: as long as the sensors need that are here; 0: no joules
     # Joules of one block say what a network costs; of all rounds, whether two differ.
     energy_rounds: Literal["all", "last"] = "last"
@@ -124,8 +126,8 @@ class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.request`)."""
 
     cells: Axes | list[Axes] | None = None
-    rounds: Count | None = None
-    cycles: Count | None = None
+    rounds: Rounds | None = None
+    cycles: Rounds | None = None
     warmup_s: Seconds | None = None
     warmup_steps: Count | None = None
     fit_steps: Updates | None = None

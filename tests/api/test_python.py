@@ -1,5 +1,6 @@
 """The Python interface: what profiles hold as frames, comparisons, and programs that are measured."""
 
+import gc
 import json
 import os
 import re
@@ -210,3 +211,16 @@ def test_the_pages_examples_run(tmp_path, monkeypatch):
     assert all(f"kit.{name}" in PAGE.read_text() for name in kit.__all__)
     printed = in_python("\n".join(blocks), tmp_path)
     assert "nothing.json" in printed and "large" in printed
+
+
+def test_comparing_leaves_the_garbage_collector_as_it_was(tmp_path):
+    path = b.write(tmp_path / "a.json", b.profile(b.group("g", b.member("torch", 2.0), b.member("jax", 3.0)), rounds=3))
+    try:
+        for is_on in (True, False):
+            (gc.enable if is_on else gc.disable)()
+            kit.load(path).compare().to_columns()
+            with pytest.raises(kit.KitError):
+                kit.load(path).compare(baseline="none")
+            assert gc.isenabled() is is_on
+    finally:
+        gc.enable()

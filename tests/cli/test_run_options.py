@@ -112,7 +112,7 @@ def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options
     ("words", "line"),
     [
         (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one such as 3"),
-        (["run", "--rounds", "0"], "--rounds: 0 is too small; give 1 or more"),
+        (["run", "--rounds", "0"], "--rounds: 0 is out of range; give 1 to 100000"),
         (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
         (["run", "--batch", "32,x"], "--batch: 'x' is not a whole number"),
         (["run", "--task", "x"], "--task: 'x' is not a choice; choose from train, infer, fit"),

@@ -82,7 +82,9 @@ def test_each_planted_processor_is_what_the_kit_finds(run_as, name):
     known = (planted.vendor, planted.model, planted.machine, planted.hypervisor)
     assert tuple(facts[fact] for fact in ("cpu.vendor", "cpu.model", "cpu.architecture", "hypervisor")) == known
     assert {*facts["cpu.flags"].split()} >= {"asimd" if planted.machine == "aarch64" else "avx"}
-    assert len(Identity(facts=facts).cpu_sets("cpu.core.")) == -(-len(os.sched_getaffinity(0)) // planted.threads_a_core)
+    assert len(Identity(facts=facts).cpu_sets("cpu.core.")) == -(
+        -len(os.sched_getaffinity(0)) // planted.threads_a_core
+    )
     assert ("cpu.microcode" in reasons) == ("hypervisor" in reasons) == (planted.machine == "aarch64")
 
 

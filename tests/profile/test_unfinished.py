@@ -115,3 +115,12 @@ def test_remove_leaves_nothing(path):
     UnfinishedRun.reopen(path).remove()
     assert [*path.parent.iterdir()] == []
     assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_plan_whose_groups_have_other_cells_is_refused_in_a_line(path):
+    file = folder_of(path) / PLAN
+    UnfinishedRun.reopen(path).close()
+    plan = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode(plan | {"cells": []}))
+    with pytest.raises(ProfileError, match="is none of its cells; remove it"):
+        UnfinishedRun.reopen(path)

@@ -202,3 +202,17 @@ def test_what_cannot_be_exported_is_one_line(written, tmp_path):
         assert (done.returncode, done.stdout) == (2, ""), words
         assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
     assert sorted(file.name for file in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("format_name", ["trace", "bmf", "github-benchmark", "asv"])
+def test_no_name_of_a_profile_controls_a_terminal(format_name, tmp_path):
+    members = [b.member("program", 2.0, f"a\x7f\u202e\x9b31m{number}") for number in range(2)]
+    path = b.write(tmp_path / "a.json", b.profile(b.group("g\u2066", *members), rounds=3, compare=["workload"]))
+    out = tmp_path / "out"
+    commit = ["--commit", "0" * 40] if format_name == "asv" else []
+    command = [sys.executable, "-m", "kit", "export", format_name, path, "-o", out, *commit]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60)
+    for file in [out] if out.is_file() else out.rglob("*.json"):
+        text = file.read_text("utf-8")
+        assert text.replace("\n", "").isprintable()
+        json.loads(text)

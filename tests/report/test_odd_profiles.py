@@ -15,6 +15,7 @@ from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import FORMATS, write
+from kit.report.machine import machine_lines
 from kit.report.page import page
 from kit.report.profile import profile_report
 
@@ -91,3 +92,8 @@ def test_odd_numbers_and_short_lists_are_shown_or_refused(changes):
         written = ((name, write(report, name, io.StringIO())) for report in reports for name in FORMATS)
         assert all(text or name in OF_RECORDS for name, text in written)
         assert write(why_report(comparison), "text", io.StringIO())
+
+
+def test_a_counter_that_fell_during_a_run_has_no_growth():
+    before, after = (b.State(taken=b.CREATED, facts={"steal_ns": value, "numa_misses": 1}) for value in (10**9, 5))
+    assert not [line for line in machine_lines(before, after).values() if "-" in line]

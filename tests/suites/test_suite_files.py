@@ -8,7 +8,7 @@ from kit.profile.cell import Variant
 from kit.runner.time_left import estimate
 from kit.suites.plan import GROUP_CELLS_MAX, is_whole, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
-from kit.suites.suite import VariantTable, builtin_suites, load_suite
+from kit.suites.suite import SuiteError, VariantTable, builtin_suites, load_suite
 
 MINE = """
 name = "mine"
@@ -301,3 +301,14 @@ def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is
     cells = plan_cells(suite)
     assert is_whole(suite, [cell for cell in cells if cell.backend == "torch"])
     assert not is_whole(suite, [cell for cell in cells if cell.batch != 100])
+
+
+@pytest.mark.parametrize(
+    "line", ["rounds = 4611686018427387904", "cycles = 9223372036854775807", "epochs = 10000000000"]
+)
+def test_more_rounds_than_a_life_has_are_refused_before_they_are_planned(line, tmp_path):
+    file = tmp_path / "own.toml"
+    cells = 'workloads = ["mlp"]\nbackends = ["torch"]\n'
+    file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}[measure]\n{line}\n', encoding="utf-8")
+    with pytest.raises(SuiteError, match=line.partition(" ")[0]):
+        load_suite(str(file))

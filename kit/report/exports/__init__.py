@@ -6,11 +6,14 @@ single one named "".
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from kit.compare.comparison import Comparison, Row
 from kit.errors import KitError
@@ -52,6 +55,14 @@ def named_rows(exported: Exported) -> Iterator[tuple[str, str, Row]]:
                 yield " ".join(group.title), row.name, row
     if not count:
         raise KitError(f"{exported.path}: no cell has a step time to export; measure it again with `kit run`")
+
+
+def json_bytes(document: Any, *, has_lines: bool = True) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return JSON in which nothing controls a terminal: names with such a character are written in ASCII."""
+    encoded = msgspec.json.encode(document)
+    if not encoded.decode().isprintable():
+        encoded = json.dumps(msgspec.json.decode(encoded)).replace("\x7f", "\\u007f").encode()
+    return msgspec.json.format(encoded) + b"\n" if has_lines else encoded
 
 
 def export(format_name: str, exported: Exported) -> dict[str, bytes]:

@@ -20,7 +20,7 @@ import msgspec
 
 from kit.errors import KitError
 from kit.files import inside, name_of, read_limited
-from kit.report.exports import FIGURES, Exported, named_rows
+from kit.report.exports import FIGURES, Exported, json_bytes, named_rows
 
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # whole: asv finds no commit by a part of its hash
 COLUMNS = ("result", "params", "version", "started_at", "duration")
@@ -84,7 +84,7 @@ def write(exported: Exported) -> dict[str, bytes]:
         f"{machine}/machine.json": about,
         result_name: document,
     }
-    return {name: msgspec.json.format(msgspec.json.encode(content)) + b"\n" for name, content in files.items()}
+    return {name: json_bytes(content) for name, content in files.items()}
 
 
 def _read(exported: Exported, name: str) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from kit.report.exports import FIGURES, Exported, named_rows
+from kit.report.exports import FIGURES, Exported, json_bytes, named_rows
 
 NAME_BYTES_MAX = 1024  # of a benchmark, in Bencher's schema
 
@@ -21,4 +19,4 @@ def write(exported: Exported) -> dict[str, bytes]:
                 figures[measure] = {"value": value} | {end: at for end, at in interval.items() if at is not None}
         key = f"{group} {name}".encode()[:NAME_BYTES_MAX].decode(errors="ignore")
         benchmarks[key if key not in benchmarks else row.cell.key] = figures
-    return {"": msgspec.json.format(msgspec.json.encode(benchmarks)) + b"\n"}
+    return {"": json_bytes(benchmarks)}

@@ -5,9 +5,7 @@ Its reader takes null for 0 and a missing unit for "undefined": what has no numb
 
 from __future__ import annotations
 
-import msgspec
-
-from kit.report.exports import FIGURES, Exported, named_rows
+from kit.report.exports import FIGURES, Exported, json_bytes, named_rows
 from kit.report.verdict_words import answer
 
 SMALLER_IS_BETTER = ("latency", "energy", "memory")
@@ -30,4 +28,4 @@ def write(exported: Exported) -> dict[str, bytes]:
             if low is not None and high is not None:
                 benchmark["range"] = f"± {(high - low) / 2 / divisor:.4g}"
             benchmarks.append(benchmark)
-    return {"": msgspec.json.format(msgspec.json.encode(benchmarks)) + b"\n"}
+    return {"": json_bytes(benchmarks)}

@@ -13,14 +13,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from kit.compare.clean_cycles import fractions_taken
 from kit.errors import KitError
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult
-from kit.report.exports import Exported
-from kit.report.plain import one_line
+from kit.report.exports import Exported, json_bytes
 
 Event = dict[str, Any]
 ROUNDS = 0  # the thread of the rounds
@@ -56,7 +53,7 @@ def write(exported: Exported) -> dict[str, bytes]:
         events.append(_slice(f"round {number + 1}", ROUNDS, begin_ns - zero_ns, end_ns - begin_ns))
         for result, launch in of_round:
             events += _of_launch(result, launch, threads[launch.process], zero_ns)
-    return {"": msgspec.json.encode({"traceEvents": events, "displayTimeUnit": "ms"})}
+    return {"": json_bytes({"traceEvents": events, "displayTimeUnit": "ms"}, has_lines=False)}
 
 
 def _of_launch(result: CellResult, launch: Launch, thread: int, zero_ns: int) -> Iterator[Event]:
@@ -88,12 +85,12 @@ def _date_ns(launch: Launch) -> int:
 
 def _slice(name: str, thread: int, at_ns: float, duration_ns: int, about: Event | None = None) -> Event:
     times = {"ts": at_ns / 1e3, "dur": duration_ns / 1e3}
-    return {"ph": "X", "name": one_line(name), "pid": 1, "tid": thread, **times, "args": about or {}}
+    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": about or {}}
 
 
 def _counter(name: str, at_ns: float, unit: str, value: float) -> Event:
-    return {"ph": "C", "name": one_line(name), "pid": 1, "ts": at_ns / 1e3, "args": {one_line(unit): value}}
+    return {"ph": "C", "name": name, "pid": 1, "ts": at_ns / 1e3, "args": {unit: value}}
 
 
 def _name(kind: str, thread: int, name: str) -> Event:
-    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": one_line(name)}}
+    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": name}}
