@@ -1,6 +1,7 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
 import pytest
+from kit_process import kit
 from msgspec.structs import replace
 from refusals import refused
 
@@ -312,3 +313,18 @@ def test_more_rounds_than_a_life_has_are_refused_before_they_are_planned(line, t
     file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}[measure]\n{line}\n', encoding="utf-8")
     with pytest.raises(SuiteError, match=line.partition(" ")[0]):
         load_suite(str(file))
+
+
+def test_a_dry_run_starts_nothing_that_a_suite_names(tmp_path):
+    """Neither a variant's Python, nor what a variable of it makes every Python load."""
+    started = tmp_path / "started"
+    (tmp_path / "python").write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(started)!r}, 'w')\n", encoding="utf-8")
+    cells = 'workloads = ["mlp"]\nbackends = ["torch"]\n'
+    variants = f'[variants.a]\npython = "{tmp_path}/python"\n[variants.b]\nenv = {{PYTHONPATH = "{tmp_path}"}}\n'
+    file = tmp_path / "own.toml"
+    file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}{variants}', encoding="utf-8")
+    done = kit(tmp_path, "run", file, "--dry-run", "--out", tmp_path / "x.json")
+    assert done.returncode == 0, done.stderr
+    assert not started.exists()
