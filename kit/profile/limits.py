@@ -35,6 +35,8 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 # A lead-in takes milliseconds, and steps that are waited for one by one do not take long, either.
 FewSteps = Annotated[int, Meta(ge=0, le=10**9)]
+# A sensor is read some hundred times a second.
+FewSamples = FewSteps
 Difference = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.limits import Count, Joules, Share, Signed, SpanNs, StampNs, TimeNs, Watts
+from kit.profile.limits import Count, FewSamples, Joules, Share, Signed, SpanNs, StampNs, TimeNs, Watts
 from kit.profile.reason import Reason
 
 SensorStatus = Literal["measured", "modelled", "unavailable"]
@@ -63,7 +63,7 @@ class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
     mean: Signed
     max: Signed
     unit: str
-    samples: Count
+    samples: FewSamples
 
 
 EnergyKind = Literal["steady", "compile", "fit"]

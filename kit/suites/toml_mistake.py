@@ -20,6 +20,8 @@ KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
     types.DictType: (dict, "a table"),
     types.StructType: (dict, "a table"),
 }
+# A larger limit is none that a message names.
+NAMED_MAX = 10**9
 # Longer values are cut in a message.
 SHOWN_MAX = 40
 
@@ -64,7 +66,8 @@ def _mistakes(value: Any, kind: types.Type, path: Path) -> Iterator[tuple[Path, 
     elif isinstance(kind, types.IntType | types.FloatType):
         least, most = kind.ge, kind.le
         if (least is not None and value < least) or (most is not None and value > most):
-            yield path, f"is {value}; give {least} {'or more' if most is None else f'to {most}'}"
+            has_most = most is not None and most < NAMED_MAX
+            yield path, f"is {value}; give {least} {f'to {most:g}' if has_most else 'or more'}"
     elif isinstance(kind, types.ListType | types.DictType):
         item_kind = kind.item_type if isinstance(kind, types.ListType) else kind.value_type
         for key, item in enumerate(value) if isinstance(value, list) else value.items():
