@@ -13,7 +13,6 @@ from planted_processor import PROCESSORS
 
 from kit.profile.store import read_profile
 
-
 # The tier of joules by what the kit takes a package's counter for.
 TIERS = {"measured": "device_counter", "modelled": "modelled"}
 
