@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -31,8 +33,8 @@ class Processor(NamedTuple):
     machine: str = "x86_64"
     hypervisor: str | None = "none"
     threads_a_core: int = 1
-    files: dict[str, str] = {}  # below the folder of the CPUs
-    of_each_cpu: dict[str, str] = {}  # below the folder of each CPU
+    files: Mapping[str, str] = MappingProxyType({})  # below the folder of the CPUs
+    of_each_cpu: Mapping[str, str] = MappingProxyType({})  # below the folder of each CPU
 
 
 PROCESSORS = {

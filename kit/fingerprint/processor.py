@@ -21,8 +21,8 @@ LSCPU_TIMEOUT_S = 10.0
 def processor(reasons: dict[str, Reason], root: Path = Path("/")) -> Values:
     """Return the facts ``cpu.…`` and the hypervisor. A fact that cannot be read is null, and `reasons` gets why.
 
-    The hypervisor is BARE_METAL where there is none. x86 processors show their guests a CPUID bit, so its absence means bare
-    metal; other architectures have no such bit.
+    The hypervisor is BARE_METAL where there is none. x86 processors show their guests a CPUID bit, so its absence means
+    bare metal; other architectures have no such bit.
     """
     file, cpus = root / "proc/cpuinfo", root / "sys/devices/system/cpu"
     listed, named = fields(read_text(file).partition("\n\n")[0]), _lscpu()

@@ -13,7 +13,6 @@ from planted_processor import PROCESSORS
 
 from kit.profile.store import read_profile
 
-
 # The tier of joules by what the kit takes a package's counter for.
 TIERS = {"measured": "device_counter", "modelled": "modelled"}
 
@@ -61,6 +60,7 @@ def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on, run_as, tm
     table = " ".join(kit(tmp_path, "compare", "run.json", "--wide").stdout.split())
     assert ("MODELLED, not measured" in table) == (processor.rapl == "modelled")
     assert ("by device counter (rapl.package-0)" in table) == (processor.rapl == "measured")
+    assert ("vCPUs (" in table) == (processor.hypervisor == "kvm")
     assert "CPU s/1k" not in shown
 
 

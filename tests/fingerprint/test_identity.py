@@ -1,3 +1,4 @@
+import math
 import os
 import platform
 import re
@@ -82,9 +83,8 @@ def test_each_planted_processor_is_what_the_kit_finds(run_as, name):
     known = (planted.vendor, planted.model, planted.machine, planted.hypervisor)
     assert tuple(facts[fact] for fact in ("cpu.vendor", "cpu.model", "cpu.architecture", "hypervisor")) == known
     assert {*facts["cpu.flags"].split()} >= {"asimd" if planted.machine == "aarch64" else "avx"}
-    assert len(Identity(facts=facts).cpu_sets("cpu.core.")) == -(
-        -len(os.sched_getaffinity(0)) // planted.threads_a_core
-    )
+    cores = math.ceil(len(os.sched_getaffinity(0)) / planted.threads_a_core)
+    assert len(Identity(facts=facts).cpu_sets("cpu.core.")) == cores
     assert ("cpu.microcode" in reasons) == ("hypervisor" in reasons) == (planted.machine == "aarch64")
 
 

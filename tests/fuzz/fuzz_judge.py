@@ -111,7 +111,7 @@ class Watch:
             elif event == "open" and not (isinstance(arguments[2], int) and arguments[2] & WRITING):
                 # A suite names programs, whose files are hashed before they run; a profile a sidecar beside it.
                 if kind != "suite" and any(
-                    MARK in path and Path(path).parent != root / "named" or "canary" in path for path in paths[:1]
+                    (MARK in path and Path(path).parent != root / "named") or "canary" in path for path in paths[:1]
                 ):
                     yield f"opened: {paths[0][:200]}"
             else:
@@ -136,7 +136,7 @@ def entries(root: Path) -> dict[str, tuple[int, int]]:
     return seen
 
 
-def faults_of(ran: Ran, out: Path) -> Iterator[str]:
+def faults_of(ran: Ran, out: Path) -> Iterator[str]:  # noqa: PLR0912 - a branch a property
     """Yield what was wrong with a command, a line each that begins with its kind."""
     if ran.error is not None:
         last = traceback.extract_tb(ran.error.__traceback__)
