@@ -48,8 +48,14 @@ def inside(folder: Path, name: str) -> Path:
     return path
 
 
-def write_atomically(path: Path, data: bytes, *, replaces: bool = True) -> None:
+def write_atomically(path: Path, data: bytes, *, replaces: bool = True, mode: int = 0o666) -> None:
     """Write a file so that a reader, or a power cut, finds the old one or the new one and never a part.
+
+    Args:
+        path: of the file.
+        data: its content.
+        replaces: a file that is there.
+        mode: of a new file, less the process's mask.
 
     Raises:
         FileExistsError: a file is there, and this one `replaces` none.
@@ -57,7 +63,8 @@ def write_atomically(path: Path, data: bytes, *, replaces: bool = True) -> None:
     """
     temporary = path.with_name(f".kit-{uuid.uuid4().hex}.part")
     try:
-        with temporary.open("xb") as file:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -22,17 +22,20 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from kit.files import read_limited
+from kit.files import read_limited, write_atomically
 from kit.profile.cell import NOT_RECORDED
 from kit.profile.schema import Profile
 
-SALT_B = 32
+# As many as no one tries; /etc/machine-id has 32 digits and a line break.
+SALT_B, SALT_MAX_B = 32, 64
 # Enough digits that two of a machine's names do not meet.
 DIGITS = 12
 CUT = "<secret>"
 # A word of a variable's name that makes its value a secret wherever it stands, and those that do so alone between `_`.
-_SECRET_PARTS = re.compile(r"TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|API_?KEY|BEARER|PRIVATE|COOKIE|SIGNATURE")
-_SECRET_WORDS = frozenset({"AUTH", "PAT", "PASS", "PW", "PWD", "KEY", "KEYS", "SESSION", "LOGIN", "USER", "USERNAME"})
+_SECRET_PARTS = re.compile(
+    r"TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|BEARER|PRIVATE|COOKIE|SIGNATURE|(?:PASS|PWD|KEY)(?![A-Z0-9])"
+)
+_SECRET_WORDS = frozenset({"AUTH", "PAT", "PW", "KEYS", "SESSION", "LOGIN", "USER", "USERNAME"})
 # Values of these name a host or how it is reached.
 _ADDRESS_WORDS = frozenset({
     "ADDRESS", "ADDR", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "MASTER", "ENDPOINT", "ENDPOINTS", "PROXY", "NODELIST",
@@ -42,25 +45,28 @@ _ADDRESS_WORDS = frozenset({
 _PLAIN = re.compile(r"(?i)|[\d.]+|true|false|yes|no|on|off|auto|none")
 # The forms of well-known services' keys, JSON web tokens, and a key in PEM.
 _SECRET_FORMS = re.compile(
-    r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|AKIA[0-9A-Z]{16}"
+    r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk[-_][\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
     r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
 )
 _ASSIGNED = re.compile(
-    r"""(?i)((?:password|passwd|pwd|token|secret|api[_-]?key|access[_-]?key|signature|authorization)["']?\s*[=:]\s*"""
-    r"""(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
+    r"(?i)((?:TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|BEARER|PRIVATE|COOKIE|SIGNATURE|AUTH(?!OR(?!IZ))|PASS|PWD"
+    r"""|(?:API|ACCESS|APP)[_-]?KEY|[_-]KEY|[_-]PAT)[\w-]*["']?\s*[=:]\s*(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_URL_USER = re.compile(r"(?<=://)[^/\s@]+@")
+_URL_USER = re.compile(r"(?<=://)[^/\s]+@")
 # A variable's value may have a key of any service: long, of letters and digits mixed, and no part of a path.
 _LONG = re.compile(
     r"(?<![\w./+-])(?=[A-Za-z+]*\d[A-Za-z+]*\d[A-Za-z+]*\d)(?=\d*[A-Za-z])[A-Za-z0-9+]{32,}=*(?![\w./-])"
 )
 _DEVICE = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F][0-9a-fA-F-]{3,})")
 _MAC = re.compile(r"\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b")
+# With a port: four numbers alone may be a version.
+_ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?=:\d)|\[[0-9A-Fa-f:]*:[0-9A-Fa-f:]+\](?=:\d)")
+_LOOPBACK = ("127.", "0.0.0.0", "[::1]", "[::]")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 # Of a person; a service's is not below these.
-_HOMES = re.compile(r"(?<![\w.-])(/home|/Users|/export/home)/[^/\s:'\",;]+")
+_HOMES = re.compile(r"((?:/home|/Users))/[^/\s:'\",;]+")
 # Shorter names are words of every text.
 HOST_NAME_MIN = 5
 # These are the user's own words, or must agree with each other within a profile.
@@ -73,22 +79,16 @@ _KEPT = frozenset({
 @cache
 def _salt() -> bytes:
     """Return the salt of this machine's user; where none can be kept, one of the machine, or else of this process."""
-    file = platformdirs.user_state_path("steadykit") / "salt"
-    with suppress(OSError):
-        return read_limited(file, SALT_B)
-    salt = secrets.token_bytes(SALT_B)
+    file, new = platformdirs.user_state_path("steadykit") / "salt", secrets.token_bytes(SALT_B)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:  # another run was faster
-            return read_limited(file, SALT_B)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(salt)
-        return salt
-    with suppress(OSError):
-        return read_limited(Path("/etc/machine-id"), 64)
-    return salt
+        with suppress(FileExistsError):
+            write_atomically(file, new, replaces=False, mode=0o600)
+    for kept in (file, Path("/etc/machine-id")):
+        with suppress(OSError):
+            if len(salt := read_limited(kept, SALT_MAX_B)) >= SALT_B:
+                return salt
+    return new
 
 
 def hashed(identifier: str) -> str:
@@ -122,9 +122,13 @@ def cleaned(text: str) -> str:
     """Return a text without credentials and identifiers."""
     text = _SECRET_FORMS.sub(CUT, text)
     text = _URL_USER.sub("", text)
-    text = _BEARER.sub(rf"\1 {CUT}", _ASSIGNED.sub(rf"\1{CUT}", text))
+    text = _ASSIGNED.sub(rf"\1{CUT}", text)
+    text = _BEARER.sub(rf"\1 {CUT}", text)
     text = _EMAIL.sub("<email>", text)
     text = _DEVICE.sub(lambda match: f"{match[1]}-#{hashed(match[2].lower())[:DIGITS]}", text)
+    text = _ADDRESS.sub(
+        lambda match: match[0] if match[0].startswith(_LOOPBACK) else f"#{hashed(match[0])[:DIGITS]}", text
+    )
     text = _MAC.sub(lambda match: f"#{hashed(match[0].lower())[:DIGITS]}", text)
     for folder in _home(os.environ.get("HOME", "")):
         text = re.sub(rf"{re.escape(folder)}(?=$|[/\s:'\",;])", "~", text)

@@ -37,6 +37,8 @@ def state(tmp_path, monkeypatch):
         "NCCL_BEARER",
         "TF_PRIVATE_X",
         "MYAPIKEY",
+        "TF_DBPASS",
+        "TF_APPKEY",
         "X_SESSION",
         "A_COOKIE",
         "AWS_SECRET_ACCESS_KEY",
@@ -63,6 +65,11 @@ def test_a_secret_by_its_name_is_cut(name):
         ("TF_X", "somebody@example.org", "somebody"),
         ("TF_X", "/home/somebody/models", "somebody"),
         ("TF_CONFIG", "{", "{"),
+        ("NCCL_COMM_ID", "10.0.0.5:1234", "10.0"),
+        ("GLOO_X", "[fd00::12]:9", "fd00"),
+        ("TF_X", "https://me:hun@ter2@host/x", "ter2"),
+        ("TF_X", "a:env=DB_PASS=hunter2,env=X=1", "hunter2"),
+        ("TF_X", "/mnt/nfs/home/somebody/x", "somebody"),
     ],
 )
 def test_a_secret_by_its_form_is_not_recorded(name, value, secret):
@@ -81,6 +88,8 @@ def test_a_secret_by_its_form_is_not_recorded(name, value, secret):
         ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True,garbage_collection_threshold:0.8"),
         ("MALLOC_CONF", "background_thread:true,metadata_thp:auto"),
         ("TOKENIZERS_PARALLELISM", "false"),
+        ("XLA_FLAGS", "--xla_gpu_x=key:value --a=10.2.1.3"),
+        ("TF_GPU_THREAD_MODE", "gpu_private"),
     ],
 )
 def test_what_decides_a_number_stays(name, value):
@@ -95,6 +104,12 @@ def test_a_host_is_not_found_by_trying_names_and_is_the_same_tomorrow(state):
     (state / "steadykit/salt").unlink()
     private._salt.cache_clear()
     assert hashed("gpu-7") != first
+
+
+def test_a_salt_that_was_cut_is_none(state):
+    (state / "steadykit").mkdir(parents=True)
+    (state / "steadykit/salt").touch()
+    assert len(private._salt()) >= private.SALT_B
 
 
 def test_the_home_folder_is_a_tilde(tmp_path, monkeypatch):
@@ -219,8 +234,8 @@ def test_twenty_secrets_of_a_machine_are_in_no_profile_page_or_export(tmp_path, 
         printed = CliRunner().invoke(app, [*shown, "run.json"], standalone_mode=False)
         assert printed.exception is None and printed.output_bytes
         written[" ".join(shown)] = printed.output_bytes
-    found = [(where, secret) for where, content in written.items() for secret in secrets if secret.encode() in content]
-    assert found == []
+    leaks = [(where, secret) for where, content in written.items() for secret in secrets if secret.encode() in content]
+    assert leaks == []
 
 
 def test_one_switch_records_names_only(tmp_path):
