@@ -34,7 +34,9 @@ def planted_processor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("processor")
     planted = plant_processor(folder, os.environ.get("KIT_TEST_PROCESSOR") or DEFAULT)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**planted, "KIT_POWERCAP_ROOT": os.fspath(folder / "powercap")}.items():
+        # No test leaves a salt in its user's home.
+        more = {"KIT_POWERCAP_ROOT": os.fspath(folder / "powercap"), "XDG_STATE_HOME": os.fspath(folder / "state")}
+        for name, value in {**planted, **more}.items():
             patch.setenv(name, value)
         reach_every_process(patch)
         yield

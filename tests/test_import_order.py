@@ -70,8 +70,10 @@ def test_modules_beside_the_users_code_are_not_imported(tmp_path, words, python_
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     given = python_path.format(here=tmp_path, kit=REPOSITORY)
     done = subprocess.run(
-        [*module_command(sys.executable, module), *arguments],
-        cwd=tmp_path, env=variables | ({"PYTHONPATH": given} if given else {}),
+        # By `env`: the tests' own planted modules would come first.
+        ["env", "-u", "PYTHONPATH", *([f"PYTHONPATH={given}"] if given else []),
+         *module_command(sys.executable, module), *arguments],
+        cwd=tmp_path, env=variables,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0 and "imported by Steadykit" not in done.stderr, done.stderr

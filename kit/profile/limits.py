@@ -55,6 +55,8 @@ Precision = Annotated[float, Meta(gt=0, le=PRECISION_MAX_PCT)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_NS / 1e9)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+# An error may be many times what was measured.
+ErrorShare = Annotated[float, Meta(ge=0, le=1e6)]
 Quantity = Annotated[float, Meta(ge=0, le=1e18)]
 Signed = Annotated[float, Meta(ge=-1e18, le=1e18)]
 MeanNs = Annotated[float, Meta(ge=0, le=YEAR_NS)]

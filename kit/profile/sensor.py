@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.limits import Count, FewSamples, Joules, Share, Signed, SpanNs, StampNs, TimeNs, Watts
+from kit.profile.limits import Count, ErrorShare, FewSamples, Joules, Signed, SpanNs, StampNs, TimeNs, Watts
 from kit.profile.reason import Reason
 
 SensorStatus = Literal["measured", "modelled", "unavailable"]
@@ -90,13 +90,13 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier | None = None  # null: no sensor saw the block
     method: str | None = None  # a code: "counter_between_updates", "power_trapezoids", "between_readings"
     updates: Count | None = None  # fresh values of the sensor that were seen in the window
-    error_fraction: Share | None = None  # of the joules: their largest error, the sensor's own left out
+    error_fraction: ErrorShare | None = None  # of the joules: their largest error, the sensor's own left out
     begin_ns: StampNs | None = None  # of the block, on CLOCK_MONOTONIC_RAW
     steps: Count | None = None
     power_max_w: Watts | None = None  # between two readings; null: they do not show it
     idle_before_w: Watts | None = None
     idle_after_w: Watts | None = None
-    idle_error_fraction: Share | None = None  # of either
+    idle_error_fraction: ErrorShare | None = None  # of either
     idle_reason: Reason | None = None  # why one of them is null
     align_error_ns: SpanNs | None = None  # of an external meter: how far its readings may be off the run's clock
     warming_c_per_s: float | None = None  # slope of the GPU's temperature in a long block; null: no sensor of it

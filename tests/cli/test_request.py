@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from kit.cli.app import app
 from kit.cli.run import LABEL_MAX, PRECISIONS, SEED_MAX, parse_request
 from kit.devices.catalog import DEVICES
+from kit.profile.limits import CPU_MAX
 from kit.suites.request import OPTIONS, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
-COUNTS = st.integers(1, 10**6)
+COUNTS = st.integers(1, CPU_MAX)
 SECONDS = st.none() | st.floats(0, 1e9, exclude_min=True)
 NAMES = st.text("abcxyz019._+", min_size=1, max_size=8)
 TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)

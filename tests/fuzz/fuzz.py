@@ -27,6 +27,8 @@ from fuzz_commands import commands_for, run  # noqa: E402
 from fuzz_judge import Watch, entries, faults_of, kind_of  # noqa: E402
 from fuzz_subjects import SUBJECTS, Subject  # noqa: E402
 
+from kit.fingerprint.private import hashed  # noqa: E402
+
 # Of each subject, about a minute of a quiet CPU in all. A busy machine takes longer, and makes as many.
 MUTATIONS = {
     "cpu": 280, "gpu": 220, "ranks": 280, "published": 300, "sidecar": 150, "bytes": 200, "meter": 200, "suite": 250,
@@ -125,6 +127,9 @@ def main() -> int:
     os.environ |= {"NO_COLOR": "1", "MPLBACKEND": "agg"}
     watch, fuzzes = Watch(), []
     with tempfile.TemporaryDirectory(prefix="kit-fuzz-") as made:
+        # The first command that names this machine makes a salt for it.
+        os.environ["XDG_STATE_HOME"] = made
+        hashed("")
         if given.replay:
             name, seed, number = given.replay.split("/")
             fuzz = Fuzz(name, Path(made) / "root", watch)

@@ -97,7 +97,7 @@ IMPOSSIBLE = {
     f"{LAUNCH}/energy/0/joules_j": [-1.0, 1e12],
     f"{LAUNCH}/energy/0/block_ns": [-1, 2**62],
     f"{LAUNCH}/energy/0/samples": [-1],
-    f"{LAUNCH}/energy/0/error_fraction": [-0.1, 1e6],
+    f"{LAUNCH}/energy/0/error_fraction": [-0.1, 1e7],
     f"{LAUNCH}/energy/0/idle_before_w": [-1.0, 1e9],
     f"{LAUNCH}/fit/epochs": [0, -1],
     f"{LAUNCH}/fit/updates": [0, 31],
