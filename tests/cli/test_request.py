@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.cli.app import app
 from kit.cli.run import LABEL_MAX, PRECISIONS, SEED_MAX, parse_request
 from kit.devices.catalog import DEVICES
-from kit.profile.limits import CPU_MAX
+from kit.profile.limits import CPU_MAX, PRECISION_MAX_PCT
 from kit.suites.request import OPTIONS, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
@@ -53,6 +53,7 @@ FIELDS = {
     "precisions": listed(st.sampled_from(PRECISIONS)),
     "feeds": listed(st.sampled_from(["device", "host"])),
     "variants": variants(),
+    "precision_pct": SECONDS.filter(lambda pct: pct is None or pct <= PRECISION_MAX_PCT),
     "energy_s": st.just(0.0) | SECONDS,
     "seed": st.integers(0, SEED_MAX),
     "clock": st.sampled_from(["auto", "monotonic_raw", "tsc", "cntvct"]),

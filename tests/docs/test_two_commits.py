@@ -24,9 +24,10 @@ def program(batch, device):
 """
 
 
+@pytest.mark.slow  # the action's test shows the same in `make test`
 @pytest.mark.parametrize(
     ("times", "is_same"),
-    [(600, False), pytest.param(200, True, marks=pytest.mark.slow)],
+    [(600, False), (200, True)],
     ids=["three times", "same code"],
 )
 def test_the_recipe_shows_a_commit_that_does_more_and_refuses_the_same(tmp_path, times, is_same):

@@ -65,8 +65,13 @@ def test_a_dry_run_starts_nothing_that_a_suite_names_and_a_run_says_what_it_star
 
 
 def test_an_unfinished_run_runs_only_what_its_command_names(folder):
-    words = ["--quick", "--rounds", "2", "--no-energy", "--threads", "1", "--budget", "0.01", "--out", "run.json"]
-    done = kit(folder, "run", "--program", "model.py", *words)
+    head, _, measure = SUITE.partition("[measure]")
+    small = (
+        head.partition("[programs]")[0]
+        + '[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\ntasks = ["train"]\n[measure]'
+    )
+    (folder / "small.toml").write_text(small + measure.replace("rounds = 1", "rounds = 2"))
+    done = kit(folder, "run", "small.toml", "--program", "model.py", "--budget", "0.01", "--out", "run.json")
     assert done.returncode == 0, done.stderr
     resume = shlex.split(done.stderr.rpartition("Resume: `")[2].partition("`")[0])
     assert resume[:4] == ["kit", "run", "--program", "model.py"]
