@@ -111,8 +111,10 @@ def read_limited(path: Path, most_b: int) -> bytes:
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if status.st_size > most_b:
             raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes, and the limit is {most_b:,}", str(path))
-        # A file that grows while it is read stays within the limit, too.
-        data = file.read(most_b + 1)
+        # Memory is taken for what is asked for. A file that grows while it is read stays within the limit, too.
+        data = file.read(status.st_size + 1)
+        if len(data) > status.st_size:
+            data += file.read(most_b + 1 - len(data))
     if len(data) > most_b:
         raise OSError(errno.EINVAL, f"it has more than {most_b:,} bytes", str(path))
     return data

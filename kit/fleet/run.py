@@ -94,7 +94,7 @@ def measure(plan: FleetPlan, retries: int, say: Callable[[str], None]) -> dict[s
     cases = {case["node"]: case for run in runs for case in run["testcases"]}
     if not cases and shutil.disk_usage(plan.folder).free < REPORT_B:
         raise KitError(f"{plan.folder}: the disk is full; make room, then give --resume")
-    if not cases:
+    if not cases and not any(map(plan.is_begun, plan.nodes)):
         errors = [line for line in log.read_text(errors="replace").splitlines() if "ERROR" in line.upper()]
         raise KitError(f"ReFrame started no job: {errors[0] if errors else 'no reason given'} ({log})")
     return {node: _why(cases.get(node, {})) for node in plan.nodes if not plan.is_whole(node)}

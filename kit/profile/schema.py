@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from kit.files import read_limited
 from kit.profile.cell import Cell, Variant
 from kit.profile.clock import Certificate
 from kit.profile.identity import Identity, State
@@ -42,6 +43,8 @@ FigureName = Literal[
     "infer_sample_gain_pct",
 ]
 
+# No one writes a file of so much Python; a pipe or a device is none.
+PROGRAM_MAX_B = 16 << 20
 # Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
 
@@ -71,9 +74,9 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_sha256(path: str | Path) -> str | None:
-    """Return the SHA-256 of a file's bytes; null where it cannot be read."""
+    """Return the SHA-256 of the bytes of a program's file; null where it cannot be read, or is no such file."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return hashlib.sha256(read_limited(Path(path), PROGRAM_MAX_B)).hexdigest()
     except OSError:
         return None
 

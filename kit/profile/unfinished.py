@@ -153,10 +153,11 @@ def unfinished_refusal(path: Path) -> ProfileError:
 def _alive(path: Path, lock: int) -> ProfileError:
     """Return the refusal of a profile that a run is writing now, named as the kernel lists the owner of its lock."""
     status, process = os.fstat(lock), ""
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError):
         for line in Path("/proc/locks").read_text("ascii").splitlines():
             words = line.split()
-            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(status.st_ino) and int(words[4]) > 0:
+            if words[1] == "FLOCK" and words[5] == file and int(words[4]) > 0:
                 process = f" (process {words[4]})"
     return ProfileError(
         f"{path} is being written by a run that is alive{process}; wait until it ends, or choose another --out"

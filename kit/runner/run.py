@@ -34,7 +34,7 @@ from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
 from kit.runner.worker import phase_limit_s
-from kit.runner.worker_spec import WorkerSpec, compile_cache_folder
+from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.catalog import resolve_data
@@ -178,7 +178,7 @@ class Run:
             if self.plan.suite.reuse_compiled:
                 if number == 0:  # a first round that is measured again compiles again
                     shutil.rmtree(compile_cache_folder(self.plan), ignore_errors=True)
-                compile_cache_folder(self.plan).mkdir(mode=0o700, exist_ok=True)
+                make_compile_cache(self.plan)
             context = context._replace(proved=proved_cells(self.launches, number))
             for groups in shared:
                 for kept in run_round(context, groups, number):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.backends.environment import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
+from kit.errors import KitError
 from kit.files import name_of
 from kit.profile.cell import Cell, Variant
 from kit.profile.reason import Reason
@@ -120,6 +123,20 @@ def worker_spec(
 def compile_cache_folder(plan: RunPlan) -> Path:
     """Return the folder of compilations that later rounds of a run reuse."""
     return Path(tempfile.gettempdir()) / name_of(f"steadykit-{plan.id}-compiled")
+
+
+def make_compile_cache(plan: RunPlan) -> None:
+    """Make the folder of compilations, which workers run.
+
+    Raises:
+        KitError: another user's is there in its place.
+    """
+    folder = compile_cache_folder(plan)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise KitError(f"{folder} is not this user's alone; set TMPDIR to a folder that is")
 
 
 def _own_cache(plan: RunPlan, worker: WorkerPlan) -> Path:

@@ -14,8 +14,9 @@ from importlib.machinery import PathFinder
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 
+from kit.files import read_limited
 from kit.import_order import PATHS, given_folders
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.schema import PROGRAM_MAX_B, ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
 DEFAULT_FUNCTION = "program"
@@ -68,7 +69,10 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
         path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(name, where, suite)  # noqa: PTH100
         sha256 = None if path is None else file_sha256(path)
         if path is None or sha256 is None:
-            missing = f"the file {path} does not exist" if path else f"there is no module {where} here"
+            missing = f"there is no module {where} here"
+            if path is not None:
+                why = "is no file of Python" if Path(path).exists() else "does not exist"
+                missing = f"the file {path} {why}"
             raise SuiteError(f"program {name}: {missing}; {_FORMS}")
         module, takes_task = None if is_file else where, _takes_task(name, path, function)
         sources[name] = ProgramSource(path=path, function=function, module=module, takes_task=takes_task, sha256=sha256)
@@ -130,7 +134,7 @@ def _found(module: str, python_path: str) -> str | None:
 def _takes_task(name: str, path: str, function: str) -> bool:
     """Return whether the function has a parameter `task`; one that is not defined in the file itself has none."""
     try:
-        table = symtable.symtable(decode_source(Path(path).read_bytes()), path, "exec")
+        table = symtable.symtable(decode_source(read_limited(Path(path), PROGRAM_MAX_B)), path, "exec")
     except (SyntaxError, ValueError) as error:
         raise SuiteError(f"program {name}: {path} is not valid Python: {error}; fix it") from None
     bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}

@@ -4,11 +4,16 @@ import json
 import os
 import shlex
 import sys
+import tempfile
 
+import msgspec
 import pytest
 from kit_process import kit
+from profile_builder import identity, profile, run_plan
+from refusals import refused
 
 from kit.profile.unfinished import PLAN, folder_of
+from kit.runner.worker_spec import compile_cache_folder, make_compile_cache
 
 MODEL = """
 from pathlib import Path
@@ -91,7 +96,6 @@ def test_an_unfinished_run_runs_only_what_its_command_names(folder):
         refused = kit(folder, *resume[1:])
         assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1, refused.stderr
     assert ran(folder) == set()
-    plan_file.write_text(json.dumps(plan | {"id": "../../x"}))
     assert oct(folder_of(folder / "run.json").stat().st_mode)[-3:] == "700"
     # As it was.
     plan_file.write_text(json.dumps(plan))
@@ -102,8 +106,6 @@ def test_an_unfinished_run_runs_only_what_its_command_names(folder):
 
 
 def test_a_profile_that_is_replaced_takes_no_other_file_with_it(folder):
-    from profile_builder import profile
-
     from kit.profile.schema import Sidecar
     from kit.profile.store import write_profile
 
@@ -119,8 +121,6 @@ def test_a_profile_that_is_replaced_takes_no_other_file_with_it(folder):
 
 @pytest.mark.parametrize("host", ["../../x", "/tmp", "..", "a/b"])
 def test_no_fact_of_a_profile_leads_an_export_out_of_its_folder(folder, host):
-    from profile_builder import identity, profile
-
     from kit.profile.store import write_profile
 
     foreign = profile(rounds=2, cycles=2)
@@ -132,3 +132,24 @@ def test_no_fact_of_a_profile_leads_an_export_out_of_its_folder(folder, host):
     new = set(folder.rglob("*")) - before - {folder / "a", folder / "a/b"}
     assert new and all(path.is_relative_to(folder / "a/b/c") for path in new)
     assert not os.path.lexists(folder.parent / "x")
+
+
+def test_a_program_that_is_no_file_is_not_waited_for(folder):
+    (folder / "model.py").unlink()
+    os.mkfifo(folder / "model.py")
+    dry = kit(folder, "run", "theirs.toml", "--dry-run", timeout_s=60)
+    assert dry.returncode == 2 and "is no file of Python" in dry.stderr
+
+
+@pytest.mark.parametrize("plan_id", ["../../x", "a/b", "x" * 300])
+def test_the_folder_of_compilations_stays_among_temporary_files_and_is_the_users_alone(folder, monkeypatch, plan_id):
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    plan = msgspec.structs.replace(run_plan(profile(rounds=1, cycles=2)), id=plan_id)
+    made = compile_cache_folder(plan)
+    make_compile_cache(plan)
+    assert made.parent == folder and made.stat().st_mode & 0o777 == 0o700
+    made.chmod(0o777)
+    assert "not this user's alone" in refused(make_compile_cache, plan)
+    made.rmdir()
+    made.symlink_to(folder)
+    assert "not this user's alone" in refused(make_compile_cache, plan)
