@@ -55,11 +55,13 @@ ENVIRONMENT_END = """
 | `DOCKER_HOST`, `DOCKER_CONTEXT` | They choose the engine for `kit launch` and for images as variants, as they do for \
 the `docker` command. |
 | `XDG_CACHE_HOME` | Downloaded data sets are kept in its folder `steadykit` if `KIT_DATA` is not set. |
+| `XDG_STATE_HOME` | Its file `steadykit/salt` has the salt of the hashes in profiles. |
 | `NO_COLOR` | With any value that is not empty, tables have no color. |
 | `OMP_NUM_THREADS` | The built-in networks ignore it. Use `--threads` or `taskset`. |
 
 The profile records the variables that frameworks and numerical libraries read, such as `XLA_FLAGS` or \
-`KMP_BLOCKTIME`. It records no variable whose name contains `TOKEN`, `SECRET`, `PASSWORD` or a similar word.
+`KMP_BLOCKTIME`. It records no value of a variable whose name contains `TOKEN`, `SECRET`, `PASSWORD` or a similar \
+word, and [cuts what could name a person or a machine](profile.md#what-could-name-a-person-or-a-machine).
 """
 # Click's ranges. A limit of a billion is there to keep infinity out.
 RANGES = (

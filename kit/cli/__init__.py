@@ -92,6 +92,10 @@ def _open_closed_streams() -> None:
 
 
 def _failed(line: str, code: int) -> int:
+    if "=" in line or "://" in line:
+        from kit.cli.options import for_a_log
+
+        line = for_a_log(line)
     with suppress(OSError):  # nobody reads it
         sys.stderr.write(f"kit: {line}\n")
     return code

@@ -87,7 +87,16 @@ def print_report(report: Report, format_name: str = USUAL, stream: IO[str] | Non
 
 def say(line: str) -> None:
     """Print one line for the user, beside what the command prints."""
-    click.echo(printable(f"kit: {line}"), err=True)
+    click.echo(printable(f"kit: {for_a_log(line)}"), err=True)
+
+
+def for_a_log(line: str) -> str:
+    """Return a line for standard error without credentials: others read logs. A command in it names them as cut."""
+    if "=" not in line and "://" not in line:
+        return line
+    from kit.fingerprint.private import without_secrets
+
+    return without_secrets(line)
 
 
 def echo_first(lines: Sequence[str], count: int) -> None:

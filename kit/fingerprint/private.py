@@ -118,12 +118,17 @@ def recorded(name: str, value: str, *, names_only: bool = False) -> str:
     return _LONG.sub(CUT, cleaned(value))
 
 
-def cleaned(text: str) -> str:
-    """Return a text without credentials and identifiers."""
+def without_secrets(text: str) -> str:
+    """Return a text without credentials."""
     text = _SECRET_FORMS.sub(CUT, text)
     text = _URL_USER.sub("", text)
     text = _ASSIGNED.sub(rf"\1{CUT}", text)
-    text = _BEARER.sub(rf"\1 {CUT}", text)
+    return _BEARER.sub(rf"\1 {CUT}", text)
+
+
+def cleaned(text: str) -> str:
+    """Return a text without credentials and identifiers."""
+    text = without_secrets(text)
     text = _EMAIL.sub("<email>", text)
     text = _DEVICE.sub(lambda match: f"{match[1]}-#{hashed(match[2].lower())[:DIGITS]}", text)
     text = _ADDRESS.sub(

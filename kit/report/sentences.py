@@ -301,15 +301,16 @@ ALWAYS: Templates = {
     "--dtype default measures the default",
     "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
     "images_same": "two of the images are identical: any difference between them is chance",
-    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume "
-    "and the --out that began it",
+    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume, "
+    "as the run's last line says",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",
     "disturbed_cycles_count": "--all-cycles: these numbers include {disturbed} of {cycles} cycles that other programs "
     "disturbed",
     "skipped": "{backend} was skipped",
-    "same_code": "no verdict, as the baseline loaded the same code: {rows} (was to differ by {by})",
+    "same_code": "no verdict, as the baseline loaded the same code: {rows} (was to differ by {by}); "
+    "if they differ in other files, such as data: kit compare --force",
     "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
     "them, measure them in one group: kit run --compare {axes}",
     "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "

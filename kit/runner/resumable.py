@@ -21,6 +21,9 @@ from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite, suite_file
 from kit.version import __version__
 
+# Without these the run's own code is not named.
+NAMES_CODE = ("SUITE", "--program", "--variant")
+
 
 def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
     """Compare what the run was begun on with what is here. Takes about a second.
@@ -70,9 +73,10 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
     for name, value in given.items():
         began_with = plan.options.get(name)
         if value != began_with:
+            remedy = "give it as it was" if name in NAMES_CODE else "leave it out"
             raise KitError(
                 f"{name} is {_shown(value)} here and {_shown(began_with)} in the unfinished run; "
-                "leave it out, or start a new run with another --out"
+                f"{remedy}, or start a new run with another --out"
             )
         # A built-in suite is the kit's own, whose revision has been compared.
         if name == "SUITE" and suite_file(str(value)) and load_suite(str(value)).sha256 != plan.suite.sha256:
