@@ -58,8 +58,8 @@ class _CurrentFolder:
         return spec
 
 
-def import_as_plain_python() -> None:
-    """Let PYTHONPATH come first from now on, and the current folder after everything."""
+def import_as_plain_python(*, is_program: bool = False) -> None:
+    """Let PYTHONPATH come first from now on; for a user's program, the current folder comes after everything."""
     sys.path[:] = sorted(sys.path, key=lambda path: path not in given_folders())
-    if not any(isinstance(finder, _CurrentFolder) for finder in sys.meta_path):
+    if is_program and not any(isinstance(finder, _CurrentFolder) for finder in sys.meta_path):
         sys.meta_path.append(_CurrentFolder(os.getcwd()))  # noqa: PTH109 - as text

@@ -119,8 +119,6 @@ def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         if common is not None and common.files is not None:
             values = {"by": common.by, "files": common.files}
             yield Found(values, 100.0, cell_key=cell.key)
-        elif common is not None and common.left_out:
-            yield NotMeasuredError(reason("imports_left_out", left_out=common.left_out))
         elif common is not None:
             yield not_recorded("imported")
 

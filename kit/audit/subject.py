@@ -95,7 +95,8 @@ class MeasuredCell:
         """The variables of the first launch that recorded them, with their values."""
         recorded = (launch.environment for launch in self.launches.values() if launch.environment is not None)
         first = next(recorded, None)
-        return None if first is None or NOT_RECORDED in first.values() else first
+        is_known = first is not None and not any(value.startswith(NOT_RECORDED) for value in first.values())
+        return first if is_known else None
 
     @cached_property
     def lost(self) -> CpuLoss | None:

@@ -99,7 +99,8 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         "scaling": bool(averaging),
         "all_reduce": any(known.all_reduce is not None for known in averaging.values()),
         "all_reduce_not_hidden": any(
-            (flags := (launch.environment or {}).get("XLA_FLAGS", "")) != NOT_RECORDED and XLA_OVERLAPS not in flags
+            not (flags := (launch.environment or {}).get("XLA_FLAGS", "")).startswith(NOT_RECORDED)
+            and XLA_OVERLAPS not in flags
             for launch in on_gpus
         ),
     }

@@ -27,6 +27,7 @@ class Loaded(NamedTuple):
 
     files: tuple[str, ...]
     left_out: int
+    left_out_sha256: str
     environment: str
 
 
@@ -34,8 +35,7 @@ class SameCode(NamedTuple):
     """What is known of two cells that were to differ in code."""
 
     by: BY
-    files: int | None  # that both loaded, and nothing else; null: it cannot be told
-    left_out: int = 0
+    files: int | None  # that both loaded, and nothing else; null: it was not recorded
 
 
 def loaded(sample: Sample) -> set[Loaded]:
@@ -54,11 +54,8 @@ def same_code(suite: SuiteUsed, a: Sample, b: Sample) -> SameCode | None:
     sides = loaded(a), loaded(b)
     if not all(sides):
         return SameCode(by, None)
-    common = sorted(sides[0] & sides[1], key=lambda known: known.left_out)
-    if not common:
-        return None
-    left_out = common[0].left_out
-    return SameCode(by, None if left_out else len(common[0].files), left_out)
+    common = sides[0] & sides[1]
+    return SameCode(by, max(len(known.files) + known.left_out for known in common)) if common else None
 
 
 def blocked_by_code(suite: SuiteUsed, a: Sample, b: Sample) -> list[Mismatch]:
@@ -70,7 +67,8 @@ def blocked_by_code(suite: SuiteUsed, a: Sample, b: Sample) -> list[Mismatch]:
 
 
 def _loaded(code: ImportedCode) -> Loaded:
-    return Loaded(tuple(sorted(file.sha256 for file in code.files)), code.left_out, code.environment_sha256)
+    files = tuple(sorted(file.sha256 for file in code.files))
+    return Loaded(files, code.left_out, code.left_out_sha256, code.environment_sha256)
 
 
 def _were_to_differ(suite: SuiteUsed, a: Sample, b: Sample) -> BY | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Iterable
 
@@ -41,11 +42,12 @@ def identity(
         **device_facts(accelerators),
         **container().facts,
         **software(reasons, pythons, packages, prefixes, names_only=names_only),
-        "hostname_sha256": private.hashed(platform.node()),
+        "hostname_sha256": private.hashed(hashlib.sha256(platform.node().encode()).hexdigest()),
     }
     # Before it is hashed: the profile is written with what is hashed.
     facts = {name: private.cleaned(value) if isinstance(value, str) else value for name, value in facts.items()}
-    return hashed(Identity(facts=facts, reasons=reasons))
+    known = {private.cleaned(name): why for name, why in reasons.items()}
+    return hashed(Identity(facts=facts, reasons=known))
 
 
 def hashed(plain: Identity) -> Identity:

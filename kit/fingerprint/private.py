@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from kit.environment import VARIABLES
 from kit.files import read_limited, write_atomically
 from kit.profile.cell import NOT_RECORDED
 from kit.profile.schema import Profile
@@ -43,6 +44,8 @@ _ADDRESS_WORDS = frozenset({
 })  # fmt: skip
 # A switch or a size names no host.
 _PLAIN = re.compile(r"(?i)|[\d.]+|true|false|yes|no|on|off|auto|none")
+# Steadykit's own switches, which decide what a variant measures.
+OWN = frozenset(variable.name for variable in VARIABLES if variable.set_by == "variant")
 # The forms of well-known services' keys, JSON web tokens, and a key in PEM.
 _SECRET_FORMS = re.compile(
     r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk[-_][\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
@@ -50,8 +53,9 @@ _SECRET_FORMS = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
 )
 _ASSIGNED = re.compile(
-    r"(?i)((?:TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|BEARER|PRIVATE|COOKIE|SIGNATURE|AUTH(?!OR(?!IZ))|PASS|PWD"
-    r"""|(?:API|ACCESS|APP)[_-]?KEY|[_-]KEY|[_-]PAT)[\w-]*["']?\s*[=:]\s*(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
+    r"(?i)((?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|BEARER|COOKIE|SIGNATURE|AUTHORIZATION|(?:API|ACCESS|APP|PRIVATE)[_-]?KEY"
+    r"""|[a-z0-9]PASS|[_-](?:AUTH|PASS|PWD|PW|PAT|KEY))["']?\s*[=:]\s*"""
+    r"""(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _URL_USER = re.compile(r"(?<=://)[^/\s]+@")
@@ -69,11 +73,6 @@ _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _HOMES = re.compile(r"((?:/home|/Users))/[^/\s:'\",;]+")
 # Shorter names are words of every text.
 HOST_NAME_MIN = 5
-# These are the user's own words, or must agree with each other within a profile.
-_KEPT = frozenset({
-    "key", "cell_key", "group", "cells", "baseline", "workload", "name", "label", "host", "id", "process", "digest",
-    "sha256", "schema", "compare", "process_axes",
-})  # fmt: skip
 
 
 @cache
@@ -106,15 +105,18 @@ def _words(name: str) -> set[str]:
 
 
 def recorded(name: str, value: str, *, names_only: bool = False) -> str:
-    """Return what a profile says of a variable's value."""
-    if names_only:
-        return NOT_RECORDED
+    """Return what a profile says of a variable's value: what is taken out leaves a hash, so that values stay apart."""
+    shown = value if name in OWN else NOT_RECORDED if names_only else _shown(name, value)
+    return value if shown == value else f"{shown} #{hashed(value)[:DIGITS]}"
+
+
+def _shown(name: str, value: str) -> str:
     if is_secret(name):
         return CUT
     if name == "TF_CONFIG":
         return _roles(value)
     if _words(name) & _ADDRESS_WORDS and not _PLAIN.fullmatch(value):
-        return f"#{hashed(value)[:DIGITS]}"
+        return ""
     return _LONG.sub(CUT, cleaned(value))
 
 
@@ -136,7 +138,7 @@ def cleaned(text: str) -> str:
     )
     text = _MAC.sub(lambda match: f"#{hashed(match[0].lower())[:DIGITS]}", text)
     for folder in _home(os.environ.get("HOME", "")):
-        text = re.sub(rf"{re.escape(folder)}(?=$|[/\s:'\",;])", "~", text)
+        text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?=$|[/\s:'\",;])", "~", text)
     text = _HOMES.sub(r"\1/~", text)
     host = platform.node()
     if len(host) >= HOST_NAME_MIN and host != "localhost":
@@ -147,25 +149,48 @@ def cleaned(text: str) -> str:
 
 
 def published(profile: Profile, *, names_only: bool = False) -> Profile:
-    """Return the profile as it is written: every text `cleaned`, every variable's value `recorded`."""
-    return msgspec.convert(_walked(msgspec.to_builtins(profile), names_only), Profile)
+    """Return the profile as it is written: variables are `recorded`, paths and messages `cleaned`.
+
+    The identity was cleaned before it was hashed. All other texts are words of Steadykit, or names that the user gave.
+    """
+    plain = msgspec.to_builtins(profile)
+    for variant in plain["suite"]["variants"]:
+        variant["env"] = _recorded_all(variant["env"], names_only=names_only)
+        variant["python"] = variant["python"] and cleaned(variant["python"])
+    for program in plain["suite"]["programs"].values():
+        program["path"] = cleaned(program["path"])
+    for launch in (launch for result in plain["cells"] for launch in result["launches"]):
+        if launch["environment"] is not None:
+            launch["environment"] = _recorded_all(launch["environment"], names_only=names_only)
+        launch["settings"] = {name: cleaned(text) for name, text in launch["settings"].items()}
+        launch["python"] = launch["python"] and cleaned(launch["python"])
+        if launch["failure"] is not None:
+            launch["failure"]["stderr_tail"] = cleaned(launch["failure"]["stderr_tail"])
+        for rank in launch["ranks"]:
+            rank["host_sha256"] = hashed(rank["host_sha256"])
+    for part in ("state", "sensors", "responses", "suite", "cells"):
+        _clean_reasons(plain[part])
+    return msgspec.convert(plain, Profile)
 
 
-def _walked(value: Any, names_only: bool, field: str = "") -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return value if field in _KEPT else cleaned(value)
-    if isinstance(value, list):
-        return (
-            value
-            if field in _KEPT and not any(isinstance(each, dict) for each in value)
-            else [_walked(each, names_only, field if isinstance(each, str) else "") for each in value]
-        )
-    if not isinstance(value, dict):
-        return value
-    if field in ("env", "environment"):
-        return {name: recorded(name, text, names_only=names_only) for name, text in value.items()}
-    # A reason stands by the name of what it is of, which may be a path.
-    return {cleaned(name) if "/" in name else name: _walked(each, names_only, name) for name, each in value.items()}
+def _recorded_all(variables: dict[str, str], *, names_only: bool) -> dict[str, str]:
+    return {name: recorded(name, value, names_only=names_only) for name, value in variables.items()}
+
+
+def _clean_reasons(part: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Clean the values of all reasons in a part of a profile, in place; a failed rank's host is named on purpose."""
+    if isinstance(part, list):
+        for each in part:
+            _clean_reasons(each)
+    elif isinstance(part, dict):
+        if part.keys() == {"code", "values"}:
+            values = part["values"].items()
+            part["values"] = {
+                name: cleaned(value) if isinstance(value, str) and name != "host" else value for name, value in values
+            }
+        else:
+            for each in part.values():
+                _clean_reasons(each)
 
 
 @cache

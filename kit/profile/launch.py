@@ -173,6 +173,7 @@ class ImportedCode(msgspec.Struct, frozen=True, kw_only=True):
 
     files: list[ImportedFile]  # from outside the environment, or of packages that pip built from a folder or repository
     left_out: Count = 0  # of such files: beyond the limits of their number and size, or not readable
+    left_out_sha256: str = ""  # over where these lie, their sizes and when they were changed
     environment_sha256: str  # of the interpreter, names and versions of the other packages, and native libraries
 
 

@@ -71,7 +71,12 @@ def profile_digest(profile: dict[str, Any]) -> str:
 
 
 def write_profile(
-    path: Path, profile: Profile, steps: Mapping[str, Steps] | None = None, *, replaces: bool = True
+    path: Path,
+    profile: Profile,
+    steps: Mapping[str, Steps] | None = None,
+    *,
+    replaces: bool = True,
+    is_checked: bool = False,
 ) -> None:
     """Write `profile` to `path` and its raw steps next to it; sets `sidecar` and `digest`.
 
@@ -82,8 +87,10 @@ def write_profile(
         profile: to be written; every number in it is finite.
         steps: int64 array of each launch by its `launch_id`.
         replaces: any file. If not, only an earlier profile of the same run.
+        is_checked: as a reader will check it, before anything is written.
 
     Raises:
+        ProfileError: a value is none that a profile can have.
         FileExistsError: another file is there, and this one `replaces` none.
         OSError: the disk is full, or the folder is gone.
     """
@@ -93,12 +100,22 @@ def write_profile(
     is_of_this_run = earlier is not None and earlier.id == profile.id
     if not (replaces or is_of_this_run) and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    packed = b""
     if steps:
-        profile.sidecar, data = pack_steps(path, steps)
-        write_atomically(path.with_name(profile.sidecar.file), data)
+        profile.sidecar, packed = pack_steps(path, steps)
     plain = msgspec.to_builtins(profile)
     profile.digest = plain["digest"] = profile_digest(plain)
-    write_atomically(path, canonical_json(plain) + b"\n", replaces=replaces or is_of_this_run)
+    data = canonical_json(plain) + b"\n"
+    if is_checked:
+        try:
+            check_profile(msgspec.json.decode(data, type=Profile))
+        except (msgspec.ValidationError, CheckError) as error:
+            raise ProfileError(
+                f"{path}: no reader would take what was measured ({shortened(str(error))}); please report this"
+            ) from None
+    if profile.sidecar is not None and steps:
+        write_atomically(path.with_name(profile.sidecar.file), packed)
+    write_atomically(path, data, replaces=replaces or is_of_this_run)
     if earlier is not None and earlier.sidecar is not None and earlier.sidecar != profile.sidecar:
         _remove_sidecar(path, earlier.sidecar)
 

@@ -169,7 +169,7 @@ class UnfinishedRun:
 
     def __init__(self, path: Path, plan: RunPlan) -> None:
         """Keep other runs out of the folder until `close`, or until the process ends."""
-        self.path, self.plan = path, plan
+        self.path, self.plan, self._lock = path, plan, -1
         self._folder = folder_of(path)
         self._open()
 
@@ -269,7 +269,9 @@ class UnfinishedRun:
 
     def close(self) -> None:
         """Let go of the folder; it stays on disk."""
-        os.close(self._lock)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def remove(self) -> None:
         """Delete the folder: the profile now holds everything."""

@@ -128,7 +128,6 @@ OTHERS: Templates = {
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
     "sensor_slower_than_load": "its response takes {period_s}, too long for loads of {load_s}",
     "no_step": "it did not follow the load: the load explains {explained_pct:.0f} % of its readings",
-    "imports_left_out": "{left_out} more imported files were not read",
     "own_programs_read_what_they_like": "Steadykit cannot know which variables a user program reads",
     "no_number": "it gave no number",
     "value_did_not_change": "it did not change within {limit_s}",

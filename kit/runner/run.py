@@ -230,7 +230,7 @@ class Run:
         )
         _add_percentiles(profile, self._steps)
         profile = published(profile, names_only=plan.names_only)
-        write_profile(self.path, profile, self._steps, replaces=replaces)
+        write_profile(self.path, profile, self._steps, replaces=replaces, is_checked=True)
         return profile
 
 

@@ -35,6 +35,9 @@ EXAMPLE = "docs/reference/suite-file.md has an example"
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=limits.COUNT_MAX)]
+Batch = Annotated[int, msgspec.Meta(ge=1, le=limits.BATCH_MAX)]
+Parameter = Annotated[int, msgspec.Meta(ge=1, le=limits.PARAMETER_MAX)]
+Devices = Annotated[int, msgspec.Meta(ge=1, le=limits.CPU_MAX)]  # and threads
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=limits.ROUNDS_MAX)]
 Updates = Annotated[int, msgspec.Meta(ge=2, le=limits.COUNT_MAX)]  # the first is not timed
 Seconds = limits.Seconds
@@ -71,15 +74,15 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     backends: list[str]
     devices: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
-    batches: list[Count] = msgspec.field(default_factory=lambda: [128])
-    parameters: dict[str, list[Count]] = {}  # of those workloads that have them, as units = [32, 64]
+    batches: list[Batch] = msgspec.field(default_factory=lambda: [128])
+    parameters: dict[str, list[Parameter]] = {}  # of those workloads that have them, as units = [32, 64]
     precisions: list[str] = msgspec.field(default_factory=lambda: ["float32"])
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
-    threads: list[Count] = []  # none given: one for each usable CPU
-    batches_each: list[Count] = []  # samples per step and device, in place of `batches`
+    threads: list[Devices] = []  # none given: one for each usable CPU
+    batches_each: list[Batch] = []  # samples per step and device, in place of `batches`
     variants: list[str] = []  # none given: all of the suite's
-    device_counts: list[Count] = msgspec.field(default_factory=lambda: [1])  # that share a batch
+    device_counts: list[Devices] = msgspec.field(default_factory=lambda: [1])  # that share a batch
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

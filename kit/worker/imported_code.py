@@ -40,19 +40,30 @@ def imported_code() -> ImportedCode:
     paths = {
         path: built_here.get(path) or _relative(path)
         for path in dict.fromkeys(_module_files())
-        if not path.startswith(f"{KIT}{os.sep}") and (path in built_here or not path.startswith(libraries))
+        if not path.startswith(f"{KIT}{os.sep}")
+        and (path in built_here or not path.startswith(libraries))
+        # What was compiled in this launch lies there, and differs in each.
+        and not path.startswith(f"{tempfile.gettempdir()}{os.sep}steadykit-")
         # An installer's own, which leads to what was installed in place.
         if not os.path.basename(path).startswith(EDITABLE)  # noqa: PTH119 - as text
     }
     files, left_b = list[ImportedFile](), BYTES_MAX
-    for path, name in sorted(paths.items(), key=lambda item: (item[1], item[0]))[:FILES_MAX]:
-        with suppress(OSError):
-            if (size_b := os.stat(path).st_size) <= left_b:  # noqa: PTH116 - as text: it is called for each file
+    # Of a file that is not read: that the same one was loaded is told by where it lies and when it was changed.
+    unread = list[str]()
+    for path, name in sorted(paths.items(), key=lambda item: (item[1], item[0])):
+        try:
+            status = os.stat(path)  # noqa: PTH116 - as text: it is called for each file
+            if len(files) < FILES_MAX and status.st_size <= left_b:
                 files.append(ImportedFile(path=name, sha256=hashlib.sha256(Path(path).read_bytes()).hexdigest()))
-                left_b -= size_b
+                left_b -= status.st_size
+            else:
+                unread.append(f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}")
+        except OSError:
+            unread.append(path)
     return ImportedCode(
         files=files,
-        left_out=len(paths) - len(files),
+        left_out=len(unread),
+        left_out_sha256=hashlib.sha256("\0".join(unread).encode(errors="surrogateescape")).hexdigest(),
         environment_sha256=_environment_sha256(versions, libraries, paths),
     )
 

@@ -183,7 +183,7 @@ class _Worker:
             if request.parts == request.devices:
                 os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
         begin_ns = clock.now_ns()
-        import_as_plain_python()
+        import_as_plain_python(is_program=bool(request.sources))
         self._backend = load(request.backend)
         for source in request.sources:
             import_function(source)

@@ -19,9 +19,13 @@ from kit.runner.next_round import next_round
 BASE, HEAD = ({"PYTHONPATH": f"/{side}"} for side in ("base", "head"))
 
 
-def code(*contents, left_out=0, environment="e"):
+def code(*contents, left_out=0, where="", environment="e"):
     files = [ImportedFile(path=f"package/{name}.py", sha256=name * 64) for name in contents]
-    return {"imported": ImportedCode(files=files, left_out=left_out, environment_sha256=environment * 64)}
+    return {
+        "imported": ImportedCode(
+            files=files, left_out=left_out, left_out_sha256=where, environment_sha256=environment * 64
+        )
+    }
 
 
 def side(variant, launch, *, workload="model", step_ms=2.0, **more):
@@ -88,14 +92,17 @@ def test_variants_that_differ_or_were_not_to_are_compared(base, head, base_launc
     assert outcomes("same_code", profile) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("launches", "lack"),
-    [(({}, {}), "not_recorded"), ((code("a", left_out=3), code("a", left_out=3)), "imports_left_out")],
-)
-def test_what_was_not_recorded_is_compared_and_not_checked(launches, lack):
-    profile = two_variants({"env": BASE}, {"env": HEAD}, *launches)
+def test_what_was_not_recorded_is_compared_and_not_checked():
+    profile = two_variants({"env": BASE}, {"env": HEAD}, {}, {})
     assert codes_of(profile)[0].versus is not None
-    assert outcomes("same_code", profile) == ([], [lack])
+    assert outcomes("same_code", profile) == ([], ["not_recorded"])
+
+
+@pytest.mark.parametrize(("where", "is_same"), [("a", True), ("b", False)])
+def test_files_beyond_the_limit_are_told_apart_by_where_they_lie(where, is_same):
+    launches = (code("a", left_out=3, where=side) for side in ("a", where))
+    row, exit_code = codes_of(two_variants({"env": BASE}, {"env": HEAD}, *launches))
+    assert (row.has_same_code, exit_code) == (is_same, 4 if is_same else 0)
 
 
 @pytest.mark.parametrize(
