@@ -51,6 +51,8 @@ SECONDS_MAX = 9.2e9
 # A year of a reading a second takes about this.
 FILE_MAX_B = 1 << 30
 # Longer cells are neither a time nor a number, and a message shows no more of them.
+# Watts or joules: a power station in a year.
+READING_MAX = 1e17
 CELL_MAX = 48
 
 
@@ -109,7 +111,7 @@ def _value(text: str) -> float:
         value = float(text or "nan")
     except ValueError:
         raise ValueError(f"{text[:CELL_MAX]!r} is not a number") from None
-    if value < 0 or math.isinf(value):
+    if value < 0 or value > READING_MAX:
         raise ValueError(f"{text[:CELL_MAX]!r} is not possible; leave out what the meter did not read")
     return value
 

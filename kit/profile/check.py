@@ -28,11 +28,8 @@ Limits = tuple[float, float]
 
 # Nanoseconds since 1970 have 64 bits until 2262.
 YEARS = range(1970, 2262)
-# Counters of the kernel that several CPUs fill step back by a tick or two; those of one process never do.
-BACKWARD_NS = 10**9
-NEVER_BACKWARD = "process."
 # The growth of a process's memory, and no count: it shrinks, too.
-SIGNED = ("process.resident_b",)
+SHRINKING = ("process.resident_b",)
 # Values that are rounded before they are averaged exceed their limit by less.
 ROUNDING = 1.1
 ROUNDED = 1e-9
@@ -52,12 +49,15 @@ ENDINGS: Mapping[str, Limits] = {
     "w": UNITS["W"],
     "c": UNITS["C"],
     "mhz": UNITS["MHz"],
-    # A limit of memory that is none is the largest number of 64 bits.
-    "b": (0, 2**63 - 1),
+    "b": (0, COUNT_MAX),
     # CPU time since the machine's boot, of all CPUs, has no smaller limit.
     "ns": (0, 2**63 - 1),
     "s": (0, YEAR_NS / 1e9),
 }
+# What is not since the boot is of one launch.
+REASON_ENDINGS = {**ENDINGS, "ns": (0, YEAR_NS)}
+# In a reason, what a system call or a process answered.
+CODES = ("exit_code", "errno", "error", "code")
 # Published figures that are shares.
 SCORES = ("accuracy", "precision", "recall", "f1")
 # A message that quotes a longer name is no line any more.
@@ -253,9 +253,8 @@ def _check_counters(counters: Mapping[str, list[int]], most_ns: int, where: str)
     """Refuse counters that rose by more than all blocks allow, CPU time by their span on each CPU, or that fell."""
     for name, values in counters.items():
         is_time = name.endswith("_ns")
-        least = -BACKWARD_NS if is_time and not name.startswith(NEVER_BACKWARD) else 0
         is_too_high = is_time and sum(values) > CPU_MAX * most_ns
-        if name not in SIGNED and (min(values) < least or is_too_high):
+        if name not in SHRINKING and (min(values) < 0 or is_too_high):
             raise CheckError("Expected what its blocks allow", f"{where}.counters.{name}")
 
 
@@ -301,7 +300,11 @@ def _check_certificate(certificate: Certificate, where: str) -> None:
 def _check_facts(facts: Facts, where: str) -> None:
     for name, value in facts.facts.items():
         if type(value) is int or type(value) is float:
-            _check_unit(name, value, f"{where}.facts")
+            # A limit of memory that is none is the largest number of 64 bits.
+            if not name.endswith("limit_b"):
+                _check_unit(name, value, f"{where}.facts")
+            if not (CELSIUS_MIN if name.endswith("_c") else 0) <= value <= 2**63 - 1:
+                raise CheckError(_between((0, 2**63 - 1)), f"{where}.facts.{name}")
     _check_reasons(facts.reasons.values(), where)
 
 
@@ -312,11 +315,13 @@ def _check_reasons(reasons: Iterable[Reason | None], where: str) -> None:
                 if type(value) is int or type(value) is float:
                     # What a limit leaves of the memory may be less than nothing.
                     left = abs(value) if name.endswith("_b") else value
-                    _check_unit(name, left, f"{where} (reason {why.code})")
+                    _check_unit(name, left, f"{where} (reason {why.code})", REASON_ENDINGS)
+                    if type(value) is int and left < 0 and name not in CODES:
+                        raise CheckError(_between((0, COUNT_MAX)), f"{where} (reason {why.code}).{name}")
 
 
-def _check_unit(name: str, value: float, where: str) -> None:
-    limits = ENDINGS.get(name.rpartition("_")[2])
+def _check_unit(name: str, value: float, where: str, endings: Mapping[str, Limits] = ENDINGS) -> None:
+    limits = endings.get(name.rpartition("_")[2])
     if limits is not None and not limits[0] <= value <= limits[1]:
         raise CheckError(_between(limits), f"{where}.{name}")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.limits import Divisor, DivisorNs, MeanNs, Positive, Quantity, SpanNs, TimeNs
+from kit.profile.limits import Divisor, DivisorNs, MeanNs, Positive, Quantity, Repeats, SpanNs, TimeNs
 
 ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
 ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
@@ -21,7 +21,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     p999_ns: MeanNs
     max_ns: MeanNs
     mean_ns: MeanNs
-    count: Positive
+    count: Repeats
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):

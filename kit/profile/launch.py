@@ -48,15 +48,15 @@ Turns = Literal["blocks", "sequential"]
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How long one launch measures. Defaults and their reasons are in `kit.suites.suite`."""
 
-    cycles: Count  # blocks of each cell in a round
+    cycles: Round  # blocks of each cell in a round
     block_s: Seconds
     lead_in_s: Seconds  # at the begin of each block, not timed
     warmup_s: Seconds
     warmup_steps: Count  # at least
     epochs: Positive = 1  # of a fit
-    fit_rounds: Count | None = None  # in which fits are repeated; null: all
+    fit_rounds: Round | None = None  # in which fits are repeated; null: all
     fit_steps: Positive | None = None  # updates of a fit at most; null: whole epochs
-    ceiling_rounds: Count | None = None  # of operations that are measured with networks; null: all, and whole ones
+    ceiling_rounds: Round | None = None  # of operations that are measured with networks; null: all, and whole ones
     energy_s: Seconds  # one long block at the end of a round, where an energy sensor answers; 0: not requested
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
 

@@ -37,6 +37,7 @@ Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 FewSteps = Annotated[int, Meta(ge=0, le=10**9)]
 # A sensor is read some hundred times a second.
 FewSamples = FewSteps
+Repeats = Annotated[int, Meta(ge=1, le=10**9)]
 Difference = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
@@ -47,6 +48,7 @@ Batch = Annotated[int, Meta(ge=0, le=BATCH_MAX)]  # 0: a document does not say i
 
 StampNs = Annotated[int, Meta(ge=0, le=CENTURY_NS)]  # of a clock that began with the machine
 SpanNs = Annotated[int, Meta(ge=0, le=YEAR_NS)]
+SignedSpanNs = Annotated[int, Meta(ge=-YEAR_NS, le=YEAR_NS)]  # such as a lag that noise shows as less than none
 TimeNs = Annotated[int, Meta(ge=1, le=YEAR_NS)]  # of something that was done
 
 # Wider than that, an interval says nothing of a ratio.

@@ -6,7 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.limits import Count, ErrorShare, FewSamples, Joules, Signed, SpanNs, StampNs, TimeNs, Watts
+from kit.profile.limits import (
+    Count,
+    ErrorShare,
+    FewSamples,
+    Joules,
+    Signed,
+    SignedSpanNs,
+    SpanNs,
+    StampNs,
+    TimeNs,
+    Watts,
+)
 from kit.profile.reason import Reason
 
 SensorStatus = Literal["measured", "modelled", "unavailable"]
@@ -41,11 +52,11 @@ class SensorResponse(msgspec.Struct, frozen=True, kw_only=True):
     device_id: str | None  # PCI bus id
     cell: str  # key of the load
     read_ns: SpanNs | None = None  # that a reading takes, the median
-    delay_ns: SpanNs | None = None  # dead time
+    delay_ns: SignedSpanNs | None = None  # dead time
     window_ns: SpanNs | None = None  # of its moving mean
-    lag_ns: SpanNs | None = None  # delay + window / 2: by so much its values lie behind the truth
-    lag_low_ns: SpanNs | None = None  # the smallest that one load shows,
-    lag_high_ns: SpanNs | None = None  # and the largest
+    lag_ns: SignedSpanNs | None = None  # delay + window / 2: by so much its values lie behind the truth
+    lag_low_ns: SignedSpanNs | None = None  # the smallest that one load shows,
+    lag_high_ns: SignedSpanNs | None = None  # and the largest
     period_ns: SpanNs | None = None  # between fresh values
     spacing_ns: SpanNs | None = None  # between readings
     before: Signed | None = None  # levels, in the sensor's unit; of a counter of joules in watts

@@ -53,6 +53,8 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
         KitError: a name that is not among its choices, a batch that no data set can fill, a program that is not
             there, or no cell.
     """
+    if not suite.axes:
+        raise SuiteError(f'suite "{suite.name}" has no cells; give a table [cells]')
     for axes in suite.axes:
         _check(suite, axes)
     sources = sources_of(suite)

@@ -31,6 +31,7 @@ from kit.devices.catalog import DEVICES, worker_environment
 from kit.errors import KitError
 from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
+from kit.profile.check import SHRINKING
 from kit.profile.launch import Compilations, Failure, LaunchPart, Phase, Rank, Threads
 from kit.profile.reason import Reason, reason
 from kit.profile.store import Steps
@@ -309,8 +310,9 @@ class _Worker:
             span_ns=span_ns,
             waits=waits_ns.tobytes(),
             counters=[
-                None if first is None or last is None else last - first
-                for first, last in zip(before, after, strict=True)
+                # Kernels' counters of a virtual machine have been seen to fall: what such a one shows is not known.
+                None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
+                for name, first, last in zip(self._counters.names, before, after, strict=True)
             ],
             injected_ns=0 if delay is None else delay.injected_ns,
             resident_b=resident_b,

@@ -52,7 +52,8 @@ ZERO_STEP = re.compile(r"number: step_ns is 0(\.0)?")
 FORMULAS = "=+@|"  # at the beginning of a spreadsheet's cell; of "-" only numbers begin
 # They may be negative: a difference, or what is left of one, or a lag that was found too early. A moment on a clock of any beginning may be anything.
 SIGNED = re.compile(r"resident_b|_net_|align|drift|delay_product|low_|idle|lag")
-MOMENT = re.compile(r"begin_ns|raw_ns|at_ns")
+# Counters of the machine began when it was started.
+MOMENT = re.compile(r"begin_ns|raw_ns|at_ns|pressure_|throttled_ns|violation_ns")
 NUMBER_IN_TEXT = re.compile(
     r"(?<![\w.,:/-])(-?)(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?:\s±\s[\d.,]+)?"
     r"\s(ns|µs|ms|s|seconds|minutes|hours|%|×|J|W|GiB|B|MHz|steps|rounds)(?!\w)"
@@ -394,7 +395,7 @@ def _of_python(result: Any) -> Iterator[str]:
             for name, values in part.items():
                 faults = _walk({name: values})
                 yield from (fault for fault in faults if not ("kind" in part and ZERO_STEP.fullmatch(fault)))
-        elif isinstance(part, str) and part.startswith("<"):
+        elif isinstance(part, str) and part.startswith("<style>"):
             yield from _page(part.encode())
         elif isinstance(part, str):
             yield from (*_controls(part, "what is printed"), *_first(_text(part)))
