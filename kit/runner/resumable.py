@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kit.backends.catalog import CATALOG
 from kit.errors import KitError
 from kit.fingerprint.software import kit_revision
 from kit.profile.cell import Variant
@@ -89,6 +90,8 @@ def check_code(path: Path, plan: RunPlan, request: RunRequest) -> None:
     Raises:
         KitError: with the command that names the code.
     """
+    if unknown := [cell.backend for cell in plan.cells if cell.backend not in CATALOG]:
+        raise KitError(f"the unfinished run has the framework {unknown[0]}, which is none here; choose another --out")
     begun_with = str(plan.options.get("SUITE") or "")
     named = RunRequest(
         suite=request.suite or ("" if suite_file(begun_with) else begun_with),
