@@ -8,6 +8,7 @@ import sys
 import pytest
 from kit_process import REPOSITORY, kit
 from profile_builder import group, member, profile, write
+from small_suite import SUITE
 
 from kit.profile.store import read_profile
 
@@ -17,22 +18,6 @@ PRINT_PEAK = (
     "file=sys.stderr))"
 )
 MODEL = "def program(batch, device):\n    return lambda: sum(range(2000))\n"
-SUITE = """
-name = "small"
-title = "Seconds long"
-[cells]
-workloads = ["mlp"]
-backends = ["torch"]
-tasks = ["train"]
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-energy_s = 0
-"""
 
 
 def in_shell(folder, words, redirected):

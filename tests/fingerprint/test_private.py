@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from kit_process import REPOSITORY, kit
 from profile_builder import group, member, profile
 from refusals import refused
+from small_suite import SUITE
 
 from kit.cli.app import app
 from kit.fingerprint import private
@@ -134,24 +135,6 @@ def good(batch, device):
 def bad(batch, device):
     print("TOKEN_PRINTED", file=sys.stderr)
     raise ValueError("cannot read https://me:hunter2@models.example/x with Bearer bearerbearer1234")
-"""
-
-
-SUITE = """
-name = "small"
-title = "Seconds long"
-[cells]
-workloads = ["mlp"]
-backends = ["torch"]
-tasks = ["train"]
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-energy_s = 0
 """
 
 
