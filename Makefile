@@ -18,8 +18,8 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
-# Processes that run tests. Tests wait for half of their time, and most programs that they start have two threads.
-WORKERS ?= 2
+# Processes that run tests. Tests wait for a third of their time: on two CPUs three processes keep both busy.
+WORKERS ?= 3
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 # --no-deps: the locks are complete, so pip has nothing to resolve. --no-compile: compileall compiles on every core; without
 # it a framework's first import would compile, and the run would report that as import time. -x skips files for newer Pythons.

@@ -15,6 +15,7 @@ import stat
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from kit.errors import KitError
 
@@ -96,24 +97,36 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
         temporary.replace(path)
 
 
-def read_limited(path: Path, most_b: int) -> bytes:
-    """Return the content of a regular file of at most `most_b` bytes. It does not wait for a pipe or a device.
+def open_limited(path: Path, most_b: int) -> BinaryIO:
+    """Open a regular file of at most `most_b` bytes to be read. It does not wait for a pipe or a device.
 
     Raises:
         OSError: it cannot be read, is no regular file, or is larger; the message says which.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    try:
+        status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if status.st_size > most_b:
             raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes, and the limit is {most_b:,}", str(path))
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def read_limited(path: Path, most_b: int) -> bytes:
+    """Return the content of a regular file of at most `most_b` bytes.
+
+    Raises:
+        OSError: as `open_limited`.
+    """
+    with open_limited(path, most_b) as file:
         # Memory is taken for what is asked for. A file that grows while it is read stays within the limit, too.
-        data = file.read(status.st_size + 1)
-        if len(data) > status.st_size:
+        size_b = os.fstat(file.fileno()).st_size
+        data = file.read(size_b + 1)
+        if len(data) > size_b:
             data += file.read(most_b + 1 - len(data))
     if len(data) > most_b:
         raise OSError(errno.EINVAL, f"it has more than {most_b:,} bytes", str(path))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_processor import DEFAULT, PROCESSORS, plant_processor, reach_every_process
+from planted_processor import PROCESSORS, plant_processor, planted_name, reach_every_process
 
 # Where it is set, each process that a test starts would compile the kit anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -32,7 +32,7 @@ def usual_signals() -> None:
 def planted_processor(tmp_path_factory):
     """Let no test depend on this machine's processor or its counters of energy: KIT_TEST_PROCESSOR names another."""
     folder = tmp_path_factory.mktemp("processor")
-    planted = plant_processor(folder, os.environ.get("KIT_TEST_PROCESSOR") or DEFAULT)
+    planted = plant_processor(folder, planted_name())
     with pytest.MonkeyPatch.context() as patch:
         # No test leaves a salt in its user's home.
         more = {"KIT_POWERCAP_ROOT": os.fspath(folder / "powercap"), "XDG_STATE_HOME": os.fspath(folder / "state")}

@@ -130,6 +130,11 @@ CPU revision	: 1
 DEFAULT = "intel"
 
 
+def planted_name() -> str:
+    """Return which processor this session of tests has."""
+    return os.environ.get("KIT_TEST_PROCESSOR") or DEFAULT
+
+
 def plant_processor(folder: Path, name: str) -> dict[str, str]:
     """Write a processor into a folder; the environment in which the kit takes it for this machine's."""
     processor, usable = PROCESSORS[name], sorted(os.sched_getaffinity(0))

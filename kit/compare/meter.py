@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from kit.compare.comparison import Note
 from kit.errors import KitError
-from kit.files import read_limited
+from kit.files import open_limited
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
@@ -78,8 +78,7 @@ def read_meter(file: Path) -> MeterReadings:
     """
     times_ns, values, last_ns = array("q"), array("d"), -1
     try:
-        content = io.BytesIO(read_limited(file, FILE_MAX_B))
-        with io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace") as lines:
+        with io.TextIOWrapper(open_limited(file, FILE_MAX_B), encoding="utf-8-sig", errors="replace") as lines:
             header = next(lines, "").strip()
             if header not in HEADERS:
                 what = f"the header is {header[:CELL_MAX]!r}" if header else "the file is empty"

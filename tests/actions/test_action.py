@@ -172,13 +172,14 @@ def lasting(done):
     return row, loaded[0] != loaded[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "is_namespace", "is_installed"),
     [
         ("package", False, False),
-        pytest.param("src/package", False, False, marks=pytest.mark.slow),
-        pytest.param("package", True, False, marks=pytest.mark.slow),
-        pytest.param("src/package", False, True, marks=pytest.mark.slow),
+        ("src/package", False, False),
+        ("package", True, False),
+        ("src/package", False, True),
     ],
     ids=["root", "src", "namespace", "installed"],
 )

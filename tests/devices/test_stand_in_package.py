@@ -9,7 +9,7 @@ import pytest
 from kit_process import kit
 from plain_backend import SUITE, assert_idle, copied_kit
 from planted_powercap import PowerCurve, plant_zone
-from planted_processor import PROCESSORS
+from planted_processor import PROCESSORS, planted_name
 
 from kit.profile.store import read_profile
 
@@ -44,7 +44,15 @@ def steady(launches):
     return [energy for launch in launches for energy in launch.energy if energy.kind == "steady"]
 
 
-@pytest.mark.parametrize("name", [name for name, processor in PROCESSORS.items() if processor.rapl])
+@pytest.mark.parametrize(
+    "name",
+    [
+        # The session's own, as the whole of `make test` runs as it; the others take some seconds each.
+        name if name == planted_name() else pytest.param(name, marks=pytest.mark.slow)
+        for name, processor in PROCESSORS.items()
+        if processor.rapl
+    ],
+)
 def test_joules_of_a_package_and_of_idle_are_the_planted_ones(run_on, run_as, tmp_path, name):
     processor = run_as(name)
     shown, launches = run_on(lambda t: 65 * t)

@@ -29,10 +29,10 @@ from fuzz_subjects import SUBJECTS, Subject  # noqa: E402
 
 from kit.fingerprint.private import hashed  # noqa: E402
 
-# Of each subject, about a minute of a quiet CPU in all. A busy machine takes longer, and makes as many.
+# Of each subject, about a minute of a quiet CPU in all, with three starts. A busy machine takes longer, and makes as many.
 MUTATIONS = {
-    "cpu": 280, "gpu": 220, "ranks": 280, "published": 300, "sidecar": 150, "bytes": 200, "meter": 200, "suite": 250,
-    "journal": 300,
+    "cpu": 220, "gpu": 170, "ranks": 220, "published": 240, "sidecar": 120, "bytes": 160, "meter": 160, "suite": 200,
+    "journal": 240,
 }  # fmt: skip
 CHEAP, DEAR = 7, 0.06
 AFTER_A_REFUSAL = 2  # other commands on what the usual ones refuse

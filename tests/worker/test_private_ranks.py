@@ -57,7 +57,9 @@ def held(backend, under=()):
         runner.communicate()
 
 
-@pytest.fixture(scope="module", params=list(MODES))
+@pytest.fixture(
+    scope="module", params=["torch", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jax", "tensorflow"))]
+)
 def ranks(request):
     needs_namespaces()
     with held(request.param) as started:
