@@ -45,7 +45,7 @@ def alone(backend):
     ("backend", "mode", "ranks", "env"),
     [
         ("torch", "eager", 2, {}),
-        ("jax", "jit", 1, {}),
+        pytest.param("jax", "jit", 1, {}, marks=pytest.mark.slow),
         pytest.param("jax", "jit", 2, {PROCESS_EACH: "1"}, marks=pytest.mark.slow),
         pytest.param("tensorflow", "graph", 2, {}, marks=pytest.mark.slow),
     ],
