@@ -7,15 +7,17 @@ profiles.compare(metric="latency")              the table of `kit compare`, in a
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
-from kit.cli.options import labels_of, profile_files, without_collector
+from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named
 from kit.errors import KitError
@@ -31,6 +33,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Names = str | Sequence[str]
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Do without Python's search for cycles of objects, as `kit.cli.options` does, and leave it as it was."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def load(*paths: str | os.PathLike[str]) -> Profiles:
@@ -84,7 +98,7 @@ class Profiles(Sequence[Profile]):
         """
         return self.to_columns(level).to_dataframe()
 
-    @without_collector
+    @_without_collector()
     def compare(
         self,
         *,

@@ -157,8 +157,9 @@ def _taken(cell: Cell, launch: Launch, blocks: Blocks, *, with_idle: bool = Fals
     is_counted = cpus > 0 and "machine.busy_ns" in counters and "process.cpu_ns" in counters
     if not is_counted and DEVICE_OTHERS not in counters:
         return [_Taken()] * len(blocks.steps)
+    none = repeat(None)
     names = ("machine.busy_ns", "process.cpu_ns", CHILDREN, "machine.steal_ns", DEVICE_OTHERS)
-    columns = (counters.get(name, repeat(None)) for name in names)
+    columns = [counters.get(name, none) for name in names]
     # A named tuple made by its own call takes three times as long.
     taken, made, chance_ns = list[_Taken](), tuple.__new__, TICKS_BY_CHANCE * TICK_NS
     for span_ns, busy_ns, own_ns, children_ns, stolen_ns, device_others in zip(blocks.span_ns, *columns, strict=False):

@@ -53,10 +53,12 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
     """Return a metric's value of a cell in a run; null: it has none, or its launches were dropped."""
-    if name in sample.computed:
-        return sample.computed[name]
-    metric = METRICS[name]
-    return None if sample.together is None else sample.once(name, lambda: _value(metric, sample))
+    computed = sample.computed
+    if name not in computed:
+        if sample.together is None:
+            return None
+        computed[name] = _value(METRICS[name], sample)
+    return computed[name]
 
 
 def _value(metric: Metric, sample: Sample) -> Value | None:

@@ -76,6 +76,11 @@ class CheckError(ValueError):
 
     def __init__(self, expected: str, where: str) -> None:
         super().__init__(shortened(f"{expected} - at `$.{where}`"))
+        self.expected, self.where = expected, where
+
+    def below(self, parent: str) -> CheckError:
+        """Return it with where its part of the profile is: only an error needs the words of a place."""
+        return CheckError(self.expected, f"{parent}.{self.where}")
 
 
 def check_profile(profile: Profile) -> None:
@@ -142,7 +147,10 @@ def _check_cells(profile: Profile) -> None:
             count += 1
             if len(launches) < count:
                 raise CheckError("Expected one launch a round", f"{where}.launches[{number}].round")
-            check_launch(result.cell, launch, f"{where}.launches[{number}]")
+            try:
+                check_launch(result.cell, launch)
+            except CheckError as error:
+                raise error.below(f"{where}.launches[{number}]") from None
             steps, failures = steps + steps_of(launch), failures + (launch.failure is not None)
     if profile.sidecar is not None and not 0 <= steps - profile.sidecar.steps <= failures:
         raise CheckError(f"Expected the steps of all launches, {steps}", "sidecar.steps")
@@ -194,31 +202,31 @@ def longest_ns(launch: Launch) -> int:
     return max(chain((phase.duration_ns for phase in launch.phases), launch.blocks.span_ns), default=YEAR_NS)
 
 
-def check_launch(cell: Cell, launch: Launch, where: str) -> None:
+def check_launch(cell: Cell, launch: Launch) -> None:
     """Check one launch by itself, of a profile or of a run that is not over.
 
     Raises:
         CheckError: a value cannot be.
     """
-    _check_date(launch.started, f"{where}.started")
+    _check_date(launch.started, "started")
     if launch.blocks.steps:
-        _check_blocks(launch.blocks, f"{where}.blocks", has_ranks=bool(launch.ranks))
+        _check_blocks(launch.blocks, "blocks", has_ranks=bool(launch.ranks))
     if launch.fit is not None:
-        _check_fit(launch.fit, f"{where}.fit")
+        _check_fit(launch.fit, "fit")
     if launch.p95_ns is not None and launch.p99_ns is not None and launch.p95_ns > launch.p99_ns:
-        raise CheckError("Expected percentiles that grow", f"{where}.p99_ns")
+        raise CheckError("Expected percentiles that grow", "p99_ns")
     if launch.certificate is not None:
-        _check_certificate(launch.certificate, f"{where}.certificate")
+        _check_certificate(launch.certificate, "certificate")
     for name, summary in launch.sensors.items():
-        _check_summary(name, summary, f"{where}.sensors")
+        _check_summary(name, summary, "sensors")
     for number, energy in enumerate(launch.energy):
-        _check_energy(energy, f"{where}.energy[{number}]")
+        _check_energy(energy, f"energy[{number}]")
     if launch.notes or launch.failure is not None or launch.turns_reason is not None or launch.sensor_reasons:
         failure = None if launch.failure is None else launch.failure.reason
-        _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], where)
-        _check_reasons([failure], f"{where}.failure")
+        _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], "reasons")
+        _check_reasons([failure], "failure")
     if (ranks := len(launch.ranks)) > cell.devices:
-        raise CheckError(f"Expected at most {cell.devices} ranks, not {ranks}", f"{where}.ranks")
+        raise CheckError(f"Expected at most {cell.devices} ranks, not {ranks}", "ranks")
 
 
 def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:

@@ -100,7 +100,10 @@ def _check_saved(saved: SavedLaunch, cells: Mapping[str, Cell], members: Mapping
     launch = saved.launch
     if launch.cell_key not in cells or launch.cell_key not in members.get(launch.group, ()):
         raise CheckError("Expected a cell and a group of the run", "launch.cell_key")
-    check_launch(cells[launch.cell_key], launch, "launch")
+    try:
+        check_launch(cells[launch.cell_key], launch)
+    except CheckError as error:
+        raise error.below("launch") from None
     if len(saved.step_ns) % STEP_B or len(saved.step_ns) // STEP_B not in step_counts(launch):
         raise CheckError("Expected the steps of its blocks", "step_ns")
     if saved.steps.size and saved.steps.min() < 0:
