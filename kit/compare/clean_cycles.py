@@ -132,7 +132,7 @@ class _Taken(NamedTuple):
     @classmethod
     def together(cls, blocks: Collection[_Taken]) -> _Taken:
         """Return the sum of some blocks, in which what ticks miss in one and count twice in the next cancels."""
-        return cls(*map(sum, zip(*blocks, strict=True)))
+        return tuple.__new__(cls, map(sum, zip(*blocks, strict=True))) if blocks else cls()
 
     @property
     def fraction(self) -> float:

@@ -27,7 +27,8 @@ from kit.files import read_limited, write_atomically
 from kit.profile.cell import NOT_RECORDED
 from kit.profile.schema import Profile
 
-# As many as no one tries; /etc/machine-id has 32 digits and a line break.
+MACHINE_ID = Path("/etc/machine-id")
+# As many as no one tries; a machine-id has 32 digits and a line break, or is the word "uninitialized".
 SALT_B, SALT_MAX_B = 32, 64
 # Enough digits that two of a machine's names do not meet.
 DIGITS = 12
@@ -77,14 +78,18 @@ HOST_NAME_MIN = 5
 
 @cache
 def _salt() -> bytes:
-    """Return the salt of this machine's user; where none can be kept, one of the machine, or else of this process."""
+    """Return the salt of this machine; where it has none, one of its user, or else of this process.
+
+    All users of a machine have the same, so that a run as root and one as a user are of one host. Nobody may pass on
+    its machine-id itself: https://www.freedesktop.org/software/systemd/man/latest/machine-id.html
+    """
     file, new = platformdirs.user_state_path("steadykit") / "salt", secrets.token_bytes(SALT_B)
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            write_atomically(file, new, replaces=False, mode=0o600)
-    for kept in (file, Path("/etc/machine-id")):
+    for kept in (MACHINE_ID, file):
         with suppress(OSError):
+            if kept == file:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with suppress(FileExistsError):
+                    write_atomically(file, new, replaces=False, mode=0o600)
             if len(salt := read_limited(kept, SALT_MAX_B)) >= SALT_B:
                 return salt
     return new

@@ -56,14 +56,14 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         named = sorted(self.parameters.items())
         parameters = ",".join(f"{name}={'*' if name in axes else value}" for name, value in named)
         fields = []
-        for axis in AXES:
+        for axis, prefix, left_out in KEY_PARTS:
             value = getattr(self, axis)
             if axis in axes:
                 fields.append("*")
-            elif axis == "workload" and parameters:
-                fields.append(f"{value}({parameters})")
-            elif axis not in LEFT_OUT or value != LEFT_OUT[axis]:
-                fields.append(f"{PREFIXES.get(axis, '')}{value}")
+            elif value != left_out:
+                fields.append(f"{prefix}{value}")
+        if parameters and fields[0] != "*":
+            fields[0] += f"({parameters})"
         return "/".join(fields)
 
     def value(self, axis: str) -> str | int | None:
@@ -76,6 +76,7 @@ AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
 # In a cell's key: what precedes a number, and values that are not shown.
 PREFIXES = {"batch": "b", "devices": "x", "threads": "t"}
 LEFT_OUT = {"threads": None, "variant": DEFAULT_VARIANT}
+KEY_PARTS = [(axis, PREFIXES.get(axis, ""), LEFT_OUT.get(axis, "")) for axis in AXES]
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,8 +23,9 @@ UUID = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
 
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
-    """A machine whose salt no other test has."""
+    """A machine without an id, whose salt no other test has."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(private, "MACHINE_ID", tmp_path / "machine-id")
     private._salt.cache_clear()
     yield tmp_path / "state"
     private._salt.cache_clear()
@@ -111,6 +112,17 @@ def test_a_host_is_not_found_by_trying_names_and_is_the_same_tomorrow(state):
     assert hashed("gpu-7") == first
     assert (state / "steadykit/salt").stat().st_mode & 0o777 == 0o600
     (state / "steadykit/salt").unlink()
+    private._salt.cache_clear()
+    assert hashed("gpu-7") != first
+
+
+def test_users_of_a_machine_with_an_id_have_the_same_hashes(state, monkeypatch):
+    private.MACHINE_ID.write_text(f"{'0123456789abcdef' * 2}\n")
+    first = hashed("gpu-7")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state / "another user"))
+    private._salt.cache_clear()
+    assert hashed("gpu-7") == first
+    private.MACHINE_ID.write_text("uninitialized\n")
     private._salt.cache_clear()
     assert hashed("gpu-7") != first
 
