@@ -49,7 +49,7 @@ _PLAIN = re.compile(r"(?i)|[\d.]+|true|false|yes|no|on|off|auto|none")
 OWN = frozenset(variable.name for variable in VARIABLES if variable.set_by == "variant")
 # The forms of well-known services' keys, JSON web tokens, and a key in PEM.
 _SECRET_FORMS = re.compile(
-    r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|sk[-_][\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
+    r"\b(?:hf_\w{20,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|npm_\w{20,}|sk[-_][\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
     r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*-----)?"
 )
@@ -58,6 +58,8 @@ _ASSIGNED = re.compile(
     r"""|[a-z0-9]PASS|[_-](?:AUTH|PASS|PWD|PW|PAT|KEY))["']?\s*[=:]\s*"""
     r"""(?:bearer\s+|basic\s+)?["']?)[^\s"'&;,]+"""
 )
+# As an option of a command line, whose value follows a blank.
+_OPTION = re.compile(r"(?i)((?<!\S)--?(?:[\w-]*[-_])?(?:token|secret|password|passwd|api[-_]?key)\s+)(?!-)[^\s\"']+")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _URL_USER = re.compile(r"(?<=://)[^/\s]+@")
 # A variable's value may have a key of any service: long, of letters and digits mixed, and no part of a path.
@@ -129,7 +131,7 @@ def without_secrets(text: str) -> str:
     """Return a text without credentials."""
     text = _SECRET_FORMS.sub(CUT, text)
     text = _URL_USER.sub("", text)
-    text = _ASSIGNED.sub(rf"\1{CUT}", text)
+    text = _OPTION.sub(rf"\1{CUT}", _ASSIGNED.sub(rf"\1{CUT}", text))
     return _BEARER.sub(rf"\1 {CUT}", text)
 
 

@@ -77,6 +77,8 @@ def test_a_secret_by_its_name_is_cut(name):
         ("TF_X", "https://me:hun@ter2@host/x", "ter2"),
         ("TF_X", "a:env=DB_PASS=hunter2,env=X=1", "hunter2"),
         ("TF_X", "/mnt/nfs/home/somebody/x", "somebody"),
+        ("TF_X", "serve --api-token hunter2 --port 1", "hunter2"),
+        ("TF_X", "npm_" + "aB3" * 12, "aB3aB3"),
     ],
 )
 def test_a_secret_by_its_form_is_not_recorded(name, value, secret):
@@ -100,6 +102,7 @@ def test_a_secret_by_its_form_is_not_recorded(name, value, secret):
         ("XLA_FLAGS", "--xla_disable_hlo_passes=a"),
         ("MALLOC_CONF", "max_tokens: 5 model_path: /x LD_LIBRARY_PATH=/y pass: z author: w"),
         ("KIT_NO_ALL_REDUCE", "1"),
+        ("XLA_FLAGS", "--xla_use_token --xla_y=1"),
     ],
 )
 def test_what_decides_a_number_stays(name, value):
