@@ -119,6 +119,8 @@ class Process:
         if not self._folder:
             return
         # What the worker has started in sessions of their own is left, and all of it where the supervisor was killed.
+        # psutil would take a process for an earlier one that had its number, and not kill it.
+        psutil.process_iter.cache_clear()
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 if process.environ().get("TMPDIR") == self._folder:

@@ -99,9 +99,42 @@ def test_how_a_worker_failed_is_said_and_nothing_of_it_is_left(started, does, co
     failed = failure_of(worker, limit_s=0.5 if code == "phase_timeout" else LIMIT_S)
     assert (failed.reason.code, failed.goes_on) == (code, False)
     assert values.items() <= failed.reason.values.items()
+    check_ended(sleeps)
+
+
+def check_ended(command):
     end_s = time.monotonic() + 5
-    while left := subprocess.run(["pgrep", "-f", f"^{sleeps}"], capture_output=True, check=False).stdout.split():
+    while left := subprocess.run(["pgrep", "-f", f"^{command}"], capture_output=True, check=False).stdout.split():
         assert time.monotonic() < end_s, left
+
+
+def test_what_a_killed_supervisor_leaves_is_ended_whatever_had_its_number_before(started):
+    """The kernel numbers processes anew from 1 after pid_max, which a long run or a busy machine reaches."""
+    last_pid = Path("/proc/sys/kernel/ns_last_pid")
+    try:
+        last_pid.write_text(last_pid.read_text())
+    except OSError as error:
+        pytest.skip(f"no process can be given a number: {error}")
+    earlier = subprocess.Popen(["sleep", "60"])
+    assert earlier.pid in {process.pid for process in psutil.process_iter()}  # which remembers it
+    earlier.kill()
+    earlier.wait()
+    sleeps = f"sleep 61.{os.getpid()}{time.monotonic_ns()}"
+    # Other tests start processes, too, and one of theirs may get the number.
+    take = f"""
+for _ in range(50):
+    with open("{last_pid}", "w") as file:
+        file.write("{earlier.pid - 1}")
+    left = subprocess.Popen({sleeps.split()}, stdout=subprocess.DEVNULL)
+    if left.pid == {earlier.pid}:
+        break
+    left.kill()
+    left.wait()
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(60)
+"""
+    assert failure_of(started(guilty=0, does=take)).reason.code == "supervisor_ended"
+    check_ended(sleeps)
 
 
 def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started):
