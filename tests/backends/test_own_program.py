@@ -212,6 +212,7 @@ def in_torch(batch, device):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.frameworks
 def test_what_is_documented_runs_jax_is_waited_for_and_torch_has_its_threads(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("jax")

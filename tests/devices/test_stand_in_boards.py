@@ -87,7 +87,10 @@ def test_an_exclusive_gpu_is_used_in_turns_and_the_table_says_that_energy_was_no
     assert done.returncode == 2 and "give one" in done.stderr
 
 
-@pytest.mark.parametrize(("wrong", "settings"), [("constant_energy", {}), ("", {"NVML_LOST_AFTER_MS": "1"})])
+@pytest.mark.parametrize(
+    ("wrong", "settings"),
+    [pytest.param("constant_energy", {}, marks=pytest.mark.slow), ("", {"NVML_LOST_AFTER_MS": "1"})],
+)
 def test_sensors_that_are_stuck_or_lost_in_mid_run_cost_their_joules_alone(with_gpu, wrong, settings):
     done, launches = with_gpu(wrong, **settings)
     assert done.returncode == 0, done.stderr

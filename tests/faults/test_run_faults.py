@@ -36,7 +36,7 @@ def test_a_run_that_is_killed(place):
     place.check_whole(kept)
 
 
-@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("signal", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_a_run_that_is_interrupted(place, signal):
     answer = place.run(faults=[IN_ROUND_TWO | {"do": "signal_runner", "signal": signal}])
     assert answer.code == 130

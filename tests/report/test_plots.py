@@ -220,7 +220,9 @@ def odd_profiles():
     }
 
 
-@pytest.mark.parametrize("name", odd_profiles())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "many" else name for name in odd_profiles()]
+)
 def test_odd_profiles_are_drawn_on_the_page_or_refused_in_one_line(name):
     profile = odd_profiles()[name]
     for kind in KINDS:
