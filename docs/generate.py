@@ -55,7 +55,7 @@ ENVIRONMENT_END = """
 | `DOCKER_HOST`, `DOCKER_CONTEXT` | They choose the engine for `kit launch` and for images as variants, as they do for \
 the `docker` command. |
 | `XDG_CACHE_HOME` | Downloaded data sets are kept in its folder `steadykit` if `KIT_DATA` is not set. |
-| `XDG_STATE_HOME` | Its file `steadykit/salt` has the salt of the hashes in profiles, without `/etc/machine-id`. |
+| `XDG_STATE_HOME` | Without `/etc/machine-id`, or in a container, its file `steadykit/salt` has the salt of hashes. |
 | `NO_COLOR` | With any value that is not empty, tables have no color. |
 | `OMP_NUM_THREADS` | The built-in networks ignore it. Use `--threads` or `taskset`. |
 

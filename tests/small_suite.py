@@ -1,12 +1,6 @@
 """A suite that takes seconds, for runs whose numbers do not matter."""
 
-SUITE = """
-name = "small"
-title = "Seconds long"
-[cells]
-workloads = ["mlp"]
-backends = ["torch"]
-tasks = ["train"]
+MEASURE = """
 [measure]
 rounds = 1
 cycles = 2
@@ -16,3 +10,11 @@ warmup_s = 0.02
 warmup_steps = 3
 energy_s = 0
 """
+SUITE = f"""
+name = "small"
+title = "Seconds long"
+[cells]
+workloads = ["mlp"]
+backends = ["torch"]
+tasks = ["train"]
+{MEASURE}"""

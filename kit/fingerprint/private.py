@@ -24,6 +24,7 @@ import platformdirs
 
 from kit.environment import VARIABLES
 from kit.files import read_limited, write_atomically
+from kit.fingerprint.container import container
 from kit.profile.cell import NOT_RECORDED
 from kit.profile.schema import Profile
 
@@ -82,11 +83,12 @@ HOST_NAME_MIN = 5
 def _salt() -> bytes:
     """Return the salt of this machine; where it has none, one of its user, or else of this process.
 
-    All users of a machine have the same, so that a run as root and one as a user are of one host. Nobody may pass on
-    its machine-id itself: https://www.freedesktop.org/software/systemd/man/latest/machine-id.html
+    All users of a machine have the same, so that a run as root and one as a user are of one host. A machine-id itself
+    is never passed on: https://www.freedesktop.org/software/systemd/man/latest/machine-id.html
+    That of a container came with its image, and whoever has the image knows it.
     """
     file, new = platformdirs.user_state_path("steadykit") / "salt", secrets.token_bytes(SALT_B)
-    for kept in (MACHINE_ID, file):
+    for kept in (file,) if container().text("container.engine") else (MACHINE_ID, file):
         with suppress(OSError):
             if kept == file:
                 file.parent.mkdir(parents=True, exist_ok=True)

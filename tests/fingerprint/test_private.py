@@ -14,6 +14,7 @@ from kit.cli.app import app
 from kit.fingerprint import private
 from kit.fingerprint.private import CUT, cleaned, hashed, published, recorded
 from kit.profile.cell import Variant
+from kit.profile.identity import Facts
 from kit.profile.schema import ProgramSource
 from kit.profile.store import read_profile, write_profile
 
@@ -119,12 +120,14 @@ def test_a_host_is_not_found_by_trying_names_and_is_the_same_tomorrow(state):
     assert hashed("gpu-7") != first
 
 
-def test_users_of_a_machine_with_an_id_have_the_same_hashes(state, monkeypatch):
+@pytest.mark.parametrize("engine", [None, "docker"])
+def test_users_of_a_machine_with_an_id_have_the_same_hashes_but_not_where_it_is_an_images(state, monkeypatch, engine):
+    monkeypatch.setattr(private, "container", lambda: Facts(facts={"container.engine": engine}))
     private.MACHINE_ID.write_text(f"{'0123456789abcdef' * 2}\n")
     first = hashed("gpu-7")
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "another user"))
     private._salt.cache_clear()
-    assert hashed("gpu-7") == first
+    assert (hashed("gpu-7") == first) == (engine is None)
     private.MACHINE_ID.write_text("uninitialized\n")
     private._salt.cache_clear()
     assert hashed("gpu-7") != first

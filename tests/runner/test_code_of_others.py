@@ -11,6 +11,8 @@ import pytest
 from kit_process import kit
 from profile_builder import identity, profile, run_plan
 from refusals import refused
+from small_suite import MEASURE
+from small_suite import SUITE as SMALL
 
 from kit.profile.unfinished import PLAN, folder_of
 from kit.runner.worker_spec import compile_cache_folder, make_compile_cache
@@ -22,24 +24,16 @@ def program(batch, device):
     return lambda: sum(range(2000))
 """
 OTHER = MODEL.replace('"ran"', '"other ran"')
-SUITE = """
+SUITE = f"""
 name = "theirs"
 title = "theirs"
 [programs]
-model = { path = "model.py" }
+model = {{ path = "model.py" }}
 [variants.stranger]
 python = "PYTHON"
 [variants.plain]
-env = { A = "1" }
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-energy_s = 0
-"""
+env = {{ A = "1" }}
+{MEASURE}"""
 
 
 @pytest.fixture
@@ -70,12 +64,7 @@ def test_a_dry_run_starts_nothing_that_a_suite_names_and_a_run_says_what_it_star
 
 
 def test_an_unfinished_run_runs_only_what_its_command_names(folder):
-    head, _, measure = SUITE.partition("[measure]")
-    small = (
-        head.partition("[programs]")[0]
-        + '[cells]\nworkloads = ["mlp"]\nbackends = ["torch"]\ntasks = ["train"]\n[measure]'
-    )
-    (folder / "small.toml").write_text(small + measure.replace("rounds = 1", "rounds = 2"))
+    (folder / "small.toml").write_text(SMALL.replace("rounds = 1", "rounds = 2"))
     done = kit(folder, "run", "small.toml", "--program", "model.py", "--budget", "0.01", "--out", "run.json")
     assert done.returncode == 0, done.stderr
     resume = shlex.split(done.stderr.rpartition("Resume: `")[2].partition("`")[0])

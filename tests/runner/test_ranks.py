@@ -130,6 +130,8 @@ for _ in range(50):
         break
     left.kill()
     left.wait()
+else:
+    sys.exit("others have the number")
 os.kill(os.getppid(), signal.SIGKILL)
 time.sleep(60)
 """
