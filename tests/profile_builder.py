@@ -422,7 +422,7 @@ def shown(row):
 
 def at_times(run, *times):
     """The run at another time."""
-    from kit.compare.sample import RunTimes
+    from kit.compare.runs import RunTimes
 
     moved = copy(run)
     moved.times = RunTimes(*times)

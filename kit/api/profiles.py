@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
 from kit.cli.options import labels_of, profile_files
-from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named
+from kit.compare.rows import Comparison
 from kit.errors import KitError
 from kit.extras import need
 from kit.profile.schema import Profile
@@ -144,7 +144,7 @@ class Compared:
     """Rows with their numbers and verdicts; a notebook shows them as tables.
 
     Attributes:
-        comparison: everything behind the tables (`kit.compare.comparison`).
+        comparison: everything behind the tables (`kit.compare.rows`).
     """
 
     def __init__(self, profiles: Profiles, comparison: Comparison, baseline: str | None) -> None:

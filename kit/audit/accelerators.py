@@ -11,17 +11,16 @@ from operator import itemgetter
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, NotMeasuredError, not_recorded
-from kit.compare.blocks import launch_time_ns, mean_step_ns
 from kit.compare.parity import max_relative_difference
+from kit.compare.table import LaunchRow
 from kit.profile.cell import Variant
-from kit.profile.launch import Launch
 from kit.profile.reason import Value, reason
 from kit.profile.schema import CellResult
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
 from kit.workloads.parity import parity_tolerance
 
 
-def _stepping(cell: MeasuredCell) -> list[Launch]:
+def _stepping(cell: MeasuredCell) -> list[LaunchRow]:
     """Return the launches of a cell, unless its blocks are stretches of a fit, with one wait at the end of each."""
     if cell.cell.task == "fit":
         raise NotApplicableError
@@ -33,22 +32,21 @@ def _stepping(cell: MeasuredCell) -> list[Launch]:
 def wait_too_long(cell: MeasuredCell) -> Found:
     """Find cells whose waits for the device take a noticeable part of their step time."""
     waits = [
-        (100 * launch.empty_wait_ns / (launch.blocks.per_wait[-1] * mean_step_ns(launch)), launch)
+        (100 * wait_ns / (per_wait[-1] * launch.mean_step_ns), wait_ns, per_wait[-1])
         for launch in _stepping(cell)
-        if launch.empty_wait_ns is not None and launch.blocks.per_wait
+        if (wait_ns := launch.record.empty_wait_ns) is not None and (per_wait := launch.counting.per_wait)
     ]
     if not waits:
         raise not_recorded("empty_wait_ns")
-    wait_pct, launch = sorted(waits, key=itemgetter(0))[len(waits) // 2]
-    values = {"wait_ns": launch.empty_wait_ns or 0, "per_wait": launch.blocks.per_wait[-1], "wait_pct": wait_pct}
-    return Found(values, wait_pct)
+    wait_pct, wait_ns, steps = sorted(waits, key=itemgetter(0))[len(waits) // 2]
+    return Found({"wait_ns": wait_ns, "per_wait": steps, "wait_pct": wait_pct}, wait_pct)
 
 
 @rule("warning", "quiet_machine", on="accelerator", at_least=limits.ABOVE_LATENCY_PCT)
 @says("{who}: step time is {step_ns}, and {latency_ns} where each step has its own wait ({difference_pct:+.0f} %).")
 def step_above_latency(cell: MeasuredCell) -> Found:
     """Find cells whose steps take longer without a wait after each step than with one."""
-    times_ns = [(launch_time_ns(launch), launch_time_ns(launch, "latency")) for launch in _stepping(cell)]
+    times_ns = [(launch.time_ns(), launch.time_ns("latency")) for launch in _stepping(cell)]
     known_ns = [both for both in times_ns if not math.isnan(sum(both))]
     if not known_ns:
         raise not_recorded("median_ns")
@@ -61,7 +59,7 @@ def step_above_latency(cell: MeasuredCell) -> Found:
 @says("{who}: a step takes {host_ns} by the host's clock and {device_ns} by the device's ({difference_pct:+.2f} %).")
 def device_clock(cell: MeasuredCell) -> Found:
     """Find cells whose steps take another time by the device's own clock than by the host's."""
-    events = [launch.device_events for launch in _stepping(cell) if launch.device_events is not None]
+    events = [known for launch in _stepping(cell) if (known := launch.record.device_events) is not None]
     if not events:
         raise NotApplicableError  # PyTorch alone times steps by its device's events
     host_ns = statistics.median(group.host_ns for group in events)
@@ -77,7 +75,7 @@ def targets_on_host(cell: MeasuredCell) -> Found | None:
     """Find cells whose targets stay in the host's memory although their batches lie on the device."""
     if cell.cell.feed == "host" or cell.cell.task != "train":
         raise NotApplicableError
-    devices = {device for launch in cell.launches.values() if (device := launch.settings.get("targets")) is not None}
+    devices = {device for record in cell.records if (device := record.settings.get("targets")) is not None}
     if not devices:
         raise not_recorded("targets")
     on_host = sorted(device for device in devices if "cpu" in device.lower())
@@ -88,7 +86,7 @@ def targets_on_host(cell: MeasuredCell) -> Found | None:
 @says("{who}: the group's workers ran one after another, so rounds are compared and not cycles: {because}.")
 def not_in_turns(cell: MeasuredCell) -> Found | None:
     """Find cells that could not take turns with the other cells of their group, because of their device."""
-    why = next((why for launch in _stepping(cell) if (why := launch.turns_reason) is not None), None)
+    why = next((why for launch in _stepping(cell) if (why := launch.record.turns_reason) is not None), None)
     if why is None or why.code not in ("lack_of_device_memory", "exclusive_device"):
         return None
     return Found({}, because=why, severity="warning" if why.code == "lack_of_device_memory" else "note")
@@ -114,9 +112,9 @@ def turns_cost(run: MeasuredRun) -> Iterator[Outcome]:
         raise NotApplicableError
     for cell, other, others in pairs:
         logs = [
-            math.log(launch_time_ns(launch) / launch_time_ns(other.launches[number]))
+            math.log(launch.time_ns() / other.launches[number].time_ns())
             for number, launch in cell.launches.items()
-            if launch.turns == "blocks" and number in other.launches
+            if launch.takes_turns and number in other.launches
         ]
         if len(logs) < ROUNDS_FOR_VERDICT:
             yield NotMeasuredError(reason("too_few_rounds", rounds=len(logs), needed=ROUNDS_FOR_VERDICT))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from kit.audit.finding import SEVERITIES, SUMMARIES, Audit, AuditedProfile, Finding, NotChecked, RuleOutcome, Summary
 from kit.audit.rule import USUAL, Devices, Found, Rule, Scope, all_rules
 from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
-from kit.compare.sample import Run
+from kit.compare.runs import Run
 from kit.profile.reason import Reason
 from kit.profile.schema import Profile
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kit.audit import limits
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
-from kit.compare.blocks import SUSTAINED_LEAST_PCT, sustained_step
+from kit.compare.table import SUSTAINED_LEAST_PCT, sustained_step
 from kit.devices.catalog import DEVICES
 from kit.profile.reason import Value, reason
 from kit.profile.sensor import Energy

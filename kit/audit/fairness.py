@@ -154,9 +154,7 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
     for alike in _alike(group, lambda cell: (cell.cell.variant, cell.cell.precision)):
-        recorded = [
-            next((launch.settings for launch in cell.launches.values() if launch.settings), {}) for cell in alike
-        ]
+        recorded = [next((record.settings for record in cell.records if record.settings), {}) for cell in alike]
         switches = [
             next(((name, settings[name]) for name in FULL_FLOAT32 if name in settings), None) for settings in recorded
         ]

@@ -27,7 +27,7 @@ def _gauge(cell: MeasuredCell, sensor: str) -> dict[int, float]:
     means = {
         number: [
             summary.mean
-            for name, summary in launch.sensors.items()
+            for name, summary in launch.record.sensors.items()
             if name.startswith(ACCELERATOR_SENSORS) and name.endswith(f".{sensor}")
         ]
         for number, launch in cell.launches.items()
@@ -42,7 +42,7 @@ def _needed(cell: MeasuredCell, sensor: str) -> dict[int, float]:
 
 def _raise_unread(cell: MeasuredCell, sensor: str) -> NoReturn:
     """Raise the reason why no launch has a mean of that sensor."""
-    reasons = ((name, why) for launch in cell.launches.values() for name, why in launch.sensor_reasons.items())
+    reasons = ((name, why) for record in cell.records for name, why in record.sensor_reasons.items())
     for name, why in reasons:
         if name.endswith(f".{sensor}"):
             raise NotMeasuredError(why)
@@ -51,7 +51,7 @@ def _raise_unread(cell: MeasuredCell, sensor: str) -> NoReturn:
 
 
 def _marks(cell: MeasuredCell, code: str) -> list[Reason]:
-    return [mark for launch in cell.launches.values() for mark in launch.notes if mark.code == code]
+    return [mark for record in cell.records for mark in record.notes if mark.code == code]
 
 
 @rule("bad", "cool_board", on="accelerator", explains=("device_throttled",))
@@ -95,7 +95,7 @@ def power_capped(cell: MeasuredCell) -> Found | None:
         _needed(cell, "throttled")
     if max([*violation_pct, *capped_pct], default=0.0) < SLOWED_LEAST_PCT:
         return None
-    held_back = [gpu for launch in cell.launches.values() for gpu in _held_back(cell, launch)]
+    held_back = [gpu for record in cell.records for gpu in _held_back(cell, record)]
     if not held_back:
         raise not_recorded("power, frequency, power_cap_w")
     # Below its cap a GPU has another reason to be slow; the slowest of those is shown before any that is at its cap.
@@ -112,7 +112,7 @@ def power_capped(cell: MeasuredCell) -> Found | None:
 
 def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[dict[str, float]]:
     """Yield what a launch saw of each GPU that its cap held back for long enough, by the GPU's own readings."""
-    used = {device_id for each in cell.launches.values() for device_id in each.device_ids}
+    used = {device_id for record in cell.records for device_id in record.device_ids}
     for gpu in cell.run.profile.state.before.accelerators():
         names = tuple(sensor.name for sensor in cell.run.profile.sensors if gpu.device_id == sensor.device_id)
         shown = {

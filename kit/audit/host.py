@@ -8,7 +8,7 @@ from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
-from kit.compare.clean_cycles import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
+from kit.compare.clean import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.reason import Value, reason
 
@@ -43,7 +43,7 @@ def throttled(cell: MeasuredCell) -> Found | None:
 )
 def contention(cell: MeasuredCell) -> Found | None:
     """Find cells that lost CPU time to other programs or to the hypervisor."""
-    lost, rounds = cell.lost, cell.sample.run.counted.rounds.get(cell.group, {}).values()
+    lost, rounds = cell.lost, cell.rounds.values()
     if lost is None or lost.others_pct is None:
         raise cell.unread("process.cpu_ns", "machine.busy_ns")
     taken_pct = lost.contention_pct

@@ -24,7 +24,7 @@ GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
 def sampling_gaps(cell: MeasuredCell) -> Found | None:
     """Find cells for which readings of sensors are missing."""
     launches = cell.launches.values()
-    ended = sum(any(mark.code == "sampler_failed" for mark in launch.notes) for launch in launches)
+    ended = sum(any(mark.code == "sampler_failed" for mark in launch.record.notes) for launch in launches)
     long_blocks = [[energy for energy in launch.energy if energy.kind == "steady"] for launch in launches]
     gaps = sum(
         any(energy.reason.code in GAPS for energy in entries if energy.reason and energy.tier != "external_meter")

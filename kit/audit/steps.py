@@ -11,10 +11,9 @@ from kit.audit.finding import Severity
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
-from kit.compare.blocks import By, block_times_ns, launch_time_ns, mean_step_ns, pipeline_ratio
 from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
+from kit.compare.table import By, LaunchRow
 from kit.profile.cell import OWN
-from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
 from kit.workloads.operations import is_operation
@@ -27,7 +26,7 @@ LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISS
 @says("{who}: the framework recompiled {recompiles} × after the first step, in {launches} of {of_launches} launches.")
 def recompiles(cell: MeasuredCell) -> Found | None:
     """Find cells that their framework compiled again after the first step."""
-    recorded = [launch.recompiles for launch in cell.launches.values() if launch.recompiles is not None]
+    recorded = [record.recompiles for record in cell.records if record.recompiles is not None]
     counts = [compilations.count for compilations in recorded if compilations.count is not None]
     if not counts and cell.cell.compile_mode != "eager":  # which compiles nothing
         why = next((compilations.reason for compilations in recorded if compilations.reason is not None), None)
@@ -66,13 +65,14 @@ def _excess_logs(cell: MeasuredCell) -> dict[int, float]:
     On an accelerator a step that is waited for by itself is longer than the others: there a block's step is usual.
     """
 
-    def excess_log(launch: Launch) -> float:
-        usual: By = "step" if launch.blocks.per_wait else "latency"
+    def excess_log(launch: LaunchRow) -> float:
+        blocks = launch.counting
+        usual: By = "step" if blocks.per_wait else "latency"
         if len(cell.beside) > 1:
-            ratio = mean_step_ns(launch) / launch_time_ns(launch, usual)
+            ratio = launch.mean_step_ns / launch.time_ns(usual)
         else:
-            times_ns = zip(launch.blocks.steps, block_times_ns(launch, usual), strict=True)
-            ratio = sum(launch.blocks.duration_ns) / sum(steps * time_ns for steps, time_ns in times_ns)
+            times_ns = zip(blocks.steps, launch.times_ns(usual), strict=True)
+            ratio = sum(blocks.duration_ns) / sum(steps * time_ns for steps, time_ns in times_ns)
         return math.log(ratio) if ratio > 0 else math.nan
 
     return cell.sample.once(
@@ -149,8 +149,7 @@ def input_bound(cell: MeasuredCell) -> Found:
     """Find fits that wait for their input."""
     if cell.cell.task != "fit":
         raise NotApplicableError
-    fits = [(launch, launch.fit) for launch in cell.launches.values() if launch.fit is not None]
-    ratios = [ratio for launch, fit in fits if (ratio := pipeline_ratio(launch, fit)) is not None]
+    ratios = [ratio for launch in cell.launches.values() if (ratio := launch.pipeline_ratio) is not None]
     if not ratios:
         raise not_recorded("reference steps")
     input_pct = 100 * (1 - 1 / statistics.median(ratios))
@@ -167,8 +166,8 @@ def input_bound(cell: MeasuredCell) -> Found:
 @says("{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.")
 def step_too_short(cell: MeasuredCell) -> Found | None:
     """Find cells whose steps are too short to time individually."""
-    steps_ns = [ns for launch in cell.launches.values() for ns in launch.blocks.median_ns if ns is not None]
-    certificates = [launch.certificate for launch in cell.launches.values() if launch.certificate is not None]
+    steps_ns = [ns for launch in cell.launches.values() for ns in launch.counting.median_ns if ns is not None]
+    certificates = [record.certificate for record in cell.records if record.certificate is not None]
     if not steps_ns:
         raise NotApplicableError
     if not certificates:

@@ -5,13 +5,12 @@ Everything that the audit reads of a machine's identity and state goes through `
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from kit.compare.blocks import Counted, counted
-from kit.compare.clean_cycles import CpuLoss, cpu_loss
-from kit.compare.sample import Run, Sample, read_run
+from kit.compare.clean import CpuLoss, RoundCycles, cpu_loss
+from kit.compare.runs import Run, Sample, run_of
+from kit.compare.table import Counted, LaunchRow, counted
 from kit.profile.cell import NOT_RECORDED, Cell, Variant
 from kit.profile.identity import Accelerator
 from kit.profile.launch import Launch, Threads
@@ -43,7 +42,7 @@ class MeasuredCell:
     run: MeasuredRun
     sample: Sample  # the cell in its run
     group: str  # the group's key
-    launches: dict[int, Launch]  # that finished, with the cycles that count, by round; at least one
+    launches: dict[int, LaunchRow]  # that finished, with the cycles that count, by round; at least one
     beside: list[MeasuredCell]  # the cells of its group that have any, this one among them
 
     @cached_property
@@ -62,10 +61,16 @@ class MeasuredCell:
         named = (variant for variant in self.run.profile.suite.variants if variant.name == self.cell.variant)
         return next(named, None)
 
+    @cached_property
+    def records(self) -> list[Launch]:
+        """What is recorded of its launches."""
+        return [launch.record for launch in self.launches.values()]
+
     @property
-    def all_launches(self) -> dict[int, Launch]:
-        """The launches that finished, with all their cycles, by round."""
-        return self.run.finished[self.group, self.key]
+    def rounds(self) -> dict[int, RoundCycles]:
+        """Which cycles of its group were clean, by round; none where all cycles count."""
+        known = self.run.run.rounds
+        return {} if known.is_all else dict(known.by_group.get(self.group, {}))
 
     def unread(self, *names: str) -> NotMeasuredError:
         """Return the error with the reason why these sensors gave nothing: the first one's own, if it has any."""
@@ -88,12 +93,12 @@ class MeasuredCell:
     @property
     def threads(self) -> Threads | None:
         """The threads of the first launch that recorded them."""
-        return next((launch.threads for launch in self.launches.values() if launch.threads is not None), None)
+        return next((record.threads for record in self.records if record.threads is not None), None)
 
     @property
     def environment(self) -> dict[str, str] | None:
         """The variables of the first launch that recorded them, with their values."""
-        recorded = (launch.environment for launch in self.launches.values() if launch.environment is not None)
+        recorded = (record.environment for record in self.records if record.environment is not None)
         first = next(recorded, None)
         is_known = first is not None and not any(value.startswith(NOT_RECORDED) for value in first.values())
         return first if is_known else None
@@ -101,13 +106,13 @@ class MeasuredCell:
     @cached_property
     def lost(self) -> CpuLoss | None:
         """What it lost of its CPUs' time over all cycles; None: its CPUs are not known."""
-        return cpu_loss(self.cell, self.all_launches.values())
+        every = [launch for launch in self.sample.launches if launch.group == self.group and launch.record.gave_number]
+        return cpu_loss(every, in_all=True)
 
-    @property
+    @cached_property
     def lost_in_clean_cycles(self) -> CpuLoss | None:
         """The same over the cycles that count."""
-        is_whole = [*map(id, self.launches.values())] == [*map(id, self.all_launches.values())]
-        return self.lost if is_whole else cpu_loss(self.cell, self.launches.values())
+        return cpu_loss(self.launches.values())
 
 
 @dataclass(eq=False)
@@ -121,7 +126,7 @@ class MeasuredRun:
     @cached_property
     def run(self) -> Run:
         """The profile as `kit compare` reads it."""
-        return self.known or read_run(self.label, self.profile)
+        return self.known or run_of(self.label, self.profile)
 
     @cached_property
     def groups(self) -> list[list[MeasuredCell]]:
@@ -130,7 +135,7 @@ class MeasuredRun:
         for whole in self.run.groups:
             for part in whole.parts:
                 cells: list[MeasuredCell] = []
-                for key, launches in whole.rounds(part).items():
+                for key, launches in whole.by_round(part).items():
                     cells.append(MeasuredCell(self, whole.samples[key], part.key, launches, cells))
                 groups.append(cells)
         return groups
@@ -139,15 +144,6 @@ class MeasuredRun:
     def launches(self) -> list[Launch]:
         """All launches, failed ones too."""
         return [launch for result in self.profile.cells for launch in result.launches]
-
-    @cached_property
-    def finished(self) -> dict[tuple[str, str], dict[int, Launch]]:
-        """The launches with a number by group and cell, then by round."""
-        finished: defaultdict[tuple[str, str], dict[int, Launch]] = defaultdict(dict)
-        for launch in self.launches:
-            if launch.gave_number:
-                finished[launch.group, launch.cell_key][launch.round] = launch
-        return finished
 
     @property
     def threads(self) -> list[Threads]:

@@ -30,9 +30,9 @@ from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
-    from kit.compare.comparison import Comparison
     from kit.compare.meter import Meter
-    from kit.compare.sample import Run
+    from kit.compare.rows import Comparison
+    from kit.compare.runs import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
     from kit.report.table import Report
@@ -289,14 +289,14 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
 def compared(request: CompareRequest, judged: str) -> Comparison:
     """Return the comparison by one metric."""
     from kit.compare.axes import Axes, filter_runs
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
+    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, WITHOUT_REACH, compare
 
     paths, has_axes, names = [*request.profiles, *request.against], any(request.axes), None
     if has_axes and request.against:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
+    is_table = request.format_name in ("text", "markdown") and not request.wide
     if not has_axes and len(paths) > DETAILED_MAX:
-        is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
-        names = OF_A_TABLE if is_table else OF_MANY_RUNS
+        names = OF_A_TABLE if is_table and not request.price_kwh else OF_MANY_RUNS
     meter = read_meter(request.meter_file)
     read = partial(_read_run, by=judged, all_cycles=request.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
@@ -312,7 +312,7 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
     first, later = runs[: len(request.profiles)], runs[len(request.profiles) :]
     comparison = compare(
         first, later, axes=Axes(*request.axes), baseline=request.baseline, force=request.force, explain=request.why,
-        findings=findings,
+        findings=findings, names=WITHOUT_REACH if is_table else None,
     )  # fmt: skip
     if meter is not None:
         comparison.notes.append(meter.note())
@@ -336,7 +336,7 @@ def _read_run(
 ) -> Run:
     """Return the run of a label and a profile that was measured; of many runs with these metrics alone."""
     from kit.compare.compare import read_reduced
-    from kit.compare.sample import read_run
+    from kit.compare.notes import read_run
     from kit.profile.store import read_profile
 
     label, path = file
@@ -353,7 +353,7 @@ def _read_run(
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
-    from kit.compare.fail_if_slower import limit_slow_downs
+    from kit.compare.verdicts import limit_slow_downs
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]

@@ -15,7 +15,7 @@ from kit.profile.store import read_profile
 from kit.report.plain import one_line
 
 if TYPE_CHECKING:
-    from kit.compare.comparison import Comparison
+    from kit.compare.rows import Comparison
     from kit.profile.schema import Profile
 
 ENDINGS = (".html", ".htm")

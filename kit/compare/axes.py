@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.compare.naming import axes_of, name_of, short_model
-from kit.compare.notes import axis_values
-from kit.compare.sample import Run, Sample
+from kit.compare.naming import axes_of, axis_values, name_of, short_model
+from kit.compare.runs import Run, Sample
 from kit.errors import KitError
 from kit.profile.cell import AXES
 

@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from kit.compare.blocks import block_times_ns, launch_time_ns, mean_step_ns
-from kit.compare.clean_cycles import disturbances
+from kit.compare.table import BlockTable, LaunchRow
 from kit.profile.cell import OWN, Cell
-from kit.profile.launch import Launch
 from kit.profile.schema import Profile
 from kit.workloads.operations import MIB, OPERATIONS, is_operation, work_of
 
@@ -66,22 +64,15 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     operation: str | None = None  # that measured it
 
 
-def ceilings_of(profile: Profile) -> list[Ceiling]:
-    """Return the ceilings of all operations that a profile has a number of: each its best block's."""
+def ceilings_of(table: BlockTable) -> list[Ceiling]:
+    """Return the ceilings of all operations that a run has a number of: each its best block's."""
     ceilings = []
-    for result in profile.cells:
-        if is_operation(result.cell):
-            blocks = [
-                (time_ns, taken is not None)
-                for launch in result.launches
-                if launch.gave_number
-                for time_ns, taken in zip(
-                    block_times_ns(launch), disturbances(result.cell, launch, launch.blocks), strict=True
-                )
-            ]
-            step_ns, is_disturbed = min(blocks, default=(0.0, False))
-            if step_ns > 0:
-                ceilings.append(Ceiling(result.cell, step_ns, is_disturbed))
+    for launches in table.by_cell.values():
+        if launches and is_operation(launches[0].cell):
+            every = [block for launch in launches for block in launch.rows() if block.counts]
+            best = min(every, key=lambda block: (block.step_ns, block.disturbed_by is not None), default=None)
+            if best is not None:
+                ceilings.append(Ceiling(launches[0].cell, best.step_ns, best.disturbed_by is not None))
     return ceilings
 
 
@@ -95,10 +86,10 @@ def without_operations(profile: Profile) -> Profile:
     return msgspec.structs.replace(profile, groups=groups, cells=cells)
 
 
-def step_ns_of(launches: Iterable[Launch]) -> float | None:
+def step_ns_of(launches: Iterable[LaunchRow]) -> float | None:
     """Return the step time of the middle launch with a number; None where there is none."""
-    with_number = [launch for launch in launches if launch.gave_number]
-    times_ns = sorted((launch_time_ns if launch.fit is None else mean_step_ns)(launch) for launch in with_number)
+    with_number = [launch for launch in launches if launch.gives_number]
+    times_ns = sorted(launch.time_ns() if launch.record.fit is None else launch.mean_step_ns for launch in with_number)
     return times_ns[len(times_ns) // 2] if times_ns and not math.isnan(times_ns[-1]) else None
 
 

@@ -15,9 +15,9 @@ from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from kit.compare.comparison import Mismatch
 from kit.compare.naming import axes_of
 from kit.compare.parity import max_relative_difference
+from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of

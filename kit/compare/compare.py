@@ -28,26 +28,28 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.comparison import SAME_CODE, Comparison, GroupRows, Mismatch, Missing, Note, Row
-from kit.compare.conclusions import best_of_platforms, broken_even, leaders_of, recommended, scaling_of
-from kit.compare.family import Family
-from kit.compare.metric import Metric
-from kit.compare.metrics import METRICS, judged_name, run_level, value
+from kit.compare.metrics import METRICS, details, judged_name, run_level, value, value_of_runs
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
-from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within
-from kit.compare.paired_ratios import trends
-from kit.compare.run_order import orders_of
+from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within, read_run
+from kit.compare.ratios import Metric, trends
+from kit.compare.rows import SAME_CODE, Comparison, GroupRows, Mismatch, Missing, Note, Row
+from kit.compare.runs import CellGroup, Run, Sample, counted_marks, whole_key
 from kit.compare.same_code import blocked_by_code, loaded
-from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
-from kit.compare.sides import Side, each_once, sides_beside, why_missing
+from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
+from kit.compare.verdicts import Family, best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.errors import KitError
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import Profile
+from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_j", "fit_score"))
+# What the table of one run shows, and what is said beside it: all but the shares of ceilings, for which the catalog of
+# networks has to be imported, and that takes a tenth of a second. The rate of an operation needs no catalog.
+WITHOUT_REACH = tuple(name for name, metric in METRICS.items() if metric.part != "reach")
+RATE = ("reach_rate", "reach_unit")
 # With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table.
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
@@ -67,7 +69,6 @@ def read_reduced(
     for sample in run.samples.values():
         for name in (*names, judged_name(by, sample)):
             value(sample, name)
-        sample.once("marks", list)
         loaded(sample)
         run_level(METRICS[by], sample)
     run.drop_launches()
@@ -82,6 +83,7 @@ class Layout(NamedTuple):
     samples: list[Sample]
     sides: list[Side]  # the baseline's first; empty: columns are fields, or there are none
     baseline: str | None  # name of a row or a column that is chosen
+    names: Sequence[str] | None = None  # of the metrics that rows are to have; null: all
 
 
 def compare(
@@ -93,6 +95,7 @@ def compare(
     force: bool = False,
     explain: bool = False,
     findings: Sequence[Finding] = (),
+    names: Sequence[str] | None = None,
 ) -> Comparison:
     """Return the tables of some runs, with a verdict on each row.
 
@@ -104,6 +107,8 @@ def compare(
         force: compare what the gate would keep apart.
         explain: return a comparison even where the gate keeps all apart: what differs is asked for.
         findings: of a single run's audit, gravest first.
+        names: of the metrics that rows are to have, with what verdicts need; None: all, and what was counted and
+            sampled.
 
     Raises:
         KitError: nothing has an axis or a name that was asked for.
@@ -111,23 +116,27 @@ def compare(
     """
     runs, against, repeated = each_once(runs, against)
     everyone = [*runs, *against]
-    layout = _layout(runs, against, axes, baseline)
+    layout = _layout(runs, against, axes, baseline)._replace(names=names)
     if not layout.sides and repeated:
         raise NotComparableError(f"{everyone[0].label} was given more than once and is the only run; give another")
     orders = orders_of(layout.sides) if layout.kind == "runs" and layout.sides else []
     metric, groups, mismatches = METRICS[everyone[0].by], list[GroupRows](), list[Mismatch]()
+    bests = list[tuple[GroupRows, dict[str, list[Sample]]]]()
     for members, title in _tables(layout):
         key = str(field(members[0], GROUP)) if layout.axes.split == [GROUP] else " ".join(title)
         group = GroupRows(key=key, title=title, baseline=None, rows=[])
         if layout.axes.columns:
-            mismatches += _fill_with_sides(group, members, layout, metric, force=force)
+            samples_of, differing = _fill_with_sides(group, members, layout, metric, force=force)
+            mismatches += differing
+            if layout.sides and layout.kind == "platforms" and metric.is_time:
+                bests.append((group, samples_of))
         else:
             _fill(group, members, layout, metric, findings, force=force)
         groups.append(group)
     _check(layout, groups, is_shown=force or explain)
     if layout.sides and layout.kind == "platforms":
-        for group in groups if metric.is_time else ():
-            group.best = best_of_platforms(layout.sides, group, metric)
+        for group, samples_of in bests:
+            group.best = best_of_platforms(layout.sides, group, samples_of, metric)
         # What only one platform has comes last.
         groups.sort(key=lambda group: len({row.side for row in group.rows}) == 1)
     if len(everyone) > 1:
@@ -157,10 +166,11 @@ def compare_within(
     all_cycles: bool = False,
     baseline: str | None = None,
     findings: Sequence[Finding] = (),
+    names: Sequence[str] | None = None,
 ) -> Comparison:
     """Return the cells of one profile against each other: arguments as of `read_run` and `compare`."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
-    return compare([run], axes=OF_CELLS, baseline=baseline, findings=findings)
+    return compare([run], axes=OF_CELLS, baseline=baseline, findings=findings, names=names)
 
 
 def _layout(runs: Sequence[Run], against: Sequence[Run], axes: Axes | None, baseline: str | None) -> Layout:
@@ -222,7 +232,7 @@ def _fill(
     together = {alike[0].together: None for alike in rows.values() if len(alike) == 1}
     moving = {(cells, key): mark for cells in together if cells for key, mark in trends(metric, cells).items()}
     for name, samples in rows.items():
-        row = Row(name=name, member=name, samples=samples, is_baseline=name == base, metric=metric.name)
+        row = row_of(name, samples, metric.name, layout.names, is_baseline=name == base)
         group.rows.append(row)
         row.marks = _marks(samples, moving, findings)
         if name == base or not row.has_number:
@@ -249,11 +259,46 @@ def _fill(
     elif metric is STEP:
         group.recommendation = recommended(axis, group.rows, family)
     once: dict[tuple[str, str, str], Finding] = {}  # a baseline is measured in every part of its group
-    cell_keys = {"", *(row.samples[0].cell_key for row in group.rows)}
+    cell_keys = {"", *(row.cell_key for row in group.rows)}
     for finding in findings:
         if whole_key(finding.group) == group.key and finding.cell_key in cell_keys:
             once.setdefault((finding.cell_key, finding.code, finding.about), finding)
     group.findings = list(once.values())
+
+
+def row_of(
+    name: str,
+    samples: Sequence[Sample],
+    metric: str,
+    names: Sequence[str] | None = None,
+    *,
+    member: str = "",
+    side: str = "",
+    is_baseline: bool = False,
+) -> Row:
+    """Return the row of some samples, one a run, with these metrics; None: all, and what was counted and sampled."""
+    first = samples[0]
+    judged = judged_name(metric, first)
+    asked = [*METRICS] if names is None else [*names, judged, *(RATE if is_operation(first.cell) else ())]
+    if first.together is None:  # its launches were dropped
+        asked = [*first.values]
+    values = {known: value_of_runs(METRICS[known], samples) for known in asked}
+    return Row(
+        name=name,
+        member=member or name,
+        side=side,
+        cell=first.cell,
+        cell_key=first.cell_key,
+        key=first.key,
+        profiles=[sample.run.label for sample in samples] if side else [],
+        is_baseline=is_baseline,
+        metric=metric,
+        judged=values.get(judged),
+        values=values,
+        values_of_runs=[sample.values for sample in samples],
+        details=details(first) if names is None and len(samples) == 1 else {},
+        failure=next((sample.failure for sample in samples if sample.failure is not None), None),
+    )
 
 
 def _names(sample: Sample, axes: Sequence[str]) -> list[str]:
@@ -280,9 +325,9 @@ def _marks(
 
 def _fill_with_sides(
     group: GroupRows, members: Sequence[Sample], layout: Layout, metric: Metric, *, force: bool
-) -> list[Mismatch]:
-    """Give a table its rows, each once for every side, and return in what cells of two sides are not alike."""
-    axes, sides, mismatches = layout.axes, layout.sides, list[Mismatch]()
+) -> tuple[dict[str, list[Sample]], list[Mismatch]]:
+    """Give a table its rows, each once for every side; return their samples, and in what two sides are not alike."""
+    axes, sides, mismatches, samples_of = layout.axes, layout.sides, list[Mismatch](), dict[str, list[Sample]]()
     names = {words(alike[0], axes.columns): alike[0] for alike in project(members, axes.columns).values()}
     wanted = [name for name, first in names.items() if layout.baseline in _names(first, axes.columns)]
     labels = [side.label for side in sides] or list(dict.fromkeys([*wanted, *names]))
@@ -299,8 +344,9 @@ def _fill_with_sides(
                 why = why_missing(runs, samples[0].cell)
                 group.missing += [] if layout.kind == "runs" else [Missing(member=member, side=label, reason=why)]
                 continue
-            row = Row(name=f"{member} · {label}", member=member, side=label, samples=here, metric=metric.name)
-            row.is_baseline = label == labels[0]
+            name, is_base = f"{member} · {label}", label == labels[0]
+            row = row_of(name, here, metric.name, layout.names, member=member, side=label, is_baseline=is_base)
+            samples_of[name] = here
             row.marks = _marks(here, {}, ())
             group.rows.append(row)
             if base and not row.is_baseline:
@@ -311,11 +357,11 @@ def _fill_with_sides(
     bases = {row.member: row.name for row in group.rows if row.is_baseline}
     judged = [row for row in group.rows if not row.is_baseline and row.member in bases and (force or not row.blocked)]
     pairs = [(row.name, bases[row.member]) for row in judged]
-    family = Family(metric, {row.name: row.samples for row in group.rows}, "", pairs=pairs)
+    family = Family(metric, samples_of, "", pairs=pairs)
     for row, pair in zip(judged, pairs, strict=True):
         known = family.versus(*pair)
         row.versus = known if known.count or not sides else None
-    return mismatches
+    return samples_of, mismatches
 
 
 def _mismatches(base: Sequence[Sample], samples: Sequence[Sample]) -> list[Mismatch]:
@@ -352,7 +398,7 @@ def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> No
     axes = layout.axes.columns or layout.axes.rows
     if layout.baseline is not None and not any(layout.baseline in _names(sample, axes) for sample in layout.samples):
         names = dict.fromkeys(words(sample, axes) for sample in layout.samples)
-        where = f" in {groups[0].rows[0].samples[0].run.label}" if layout.kind == "cells" else ""
+        where = f" in {layout.samples[0].run.label}" if layout.kind == "cells" else ""
         near = get_close_matches(layout.baseline.lower(), names, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise KitError(f"no baseline {layout.baseline!r}{where}; choose from {', '.join(sorted(names))}{meant}")
@@ -363,7 +409,7 @@ def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> No
     if not any(sample.key in on_base and sample.side != base.label for sample in layout.samples):
         cells = [[sample.cell for sample in side.samples] for side in (base, later)]
         raise nothing_common(base.label, cells[0], later.label, cells[1])
-    compared = [row for group in groups for row in group.rows if not row.is_baseline and row.samples[0].key in on_base]
+    compared = [row for group in groups for row in group.rows if not row.is_baseline and row.key in on_base]
     if not is_shown and all(row.blocked for row in compared):
         raise refusal(compared[0].blocked[0])
 
@@ -373,7 +419,7 @@ def _notes(layout: Layout, everyone: Sequence[Run], groups: Sequence[GroupRows])
     first = everyone[0]
     if layout.axes is OF_CELLS:
         left_out = [note for note in first.notes if note.what.code in ON_CYCLES]
-        return [*notes_within(first.label, first.counted.profile, groups, first.by), *left_out]
+        return [*notes_within(first, groups), *left_out]
     notes, named = by_notes(first.by), [*layout.axes.columns, *layout.axes.rows]
     apart = sum(row.versus is not None and row.versus.count == 0 for group in groups for row in group.rows)
     notes += [Note(what=reason("not_together", rows=apart, axes=",".join(named)))] if apart else []

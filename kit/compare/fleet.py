@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from kit.compare.comparison import Mismatch
 from kit.compare.metrics import METRICS, round_levels
-from kit.compare.sample import Run, read_run
+from kit.compare.rows import Mismatch
+from kit.compare.runs import Run, run_of
 from kit.profile.facts import fact_of, kind_of
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import Profile
@@ -95,7 +95,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 def reduce_node(label: str, profile: Profile) -> NodeRun:
     """Return what is kept of a profile."""
-    run, identity, step = read_run(label, profile), profile.identity, METRICS["step_ns"]
+    run, identity, step = run_of(label, profile), profile.identity, METRICS["step_ns"]
     rounds = {key: known for key, sample in run.samples.items() if (known := round_levels(step, sample))}
     run.drop_launches()
     # A container's host name is drawn anew for each; without a label nothing else tells nodes apart.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kit.compare.table import LaunchRow
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
 from kit.profile.sensor import Energy, EnergyKind
 
 HOST = "cpu"
@@ -55,23 +55,22 @@ def device_power_w(entries: Sequence[Energy]) -> float | None:
     return sum(joules_j / window_ns * 1e9 for joules_j, window_ns in pairs)
 
 
-def launch_entries(cell: Cell, launch: Launch, part: EnergyKind | None = None) -> list[Energy]:
+def launch_entries(launch: LaunchRow, part: EnergyKind | None = None) -> list[Energy]:
     """Return the device's entries over a part of a launch: by default its long block, or a fit's own."""
-    kind = part or ("fit" if cell.task == "fit" else "steady")
+    kind, ids = part or ("fit" if launch.cell.task == "fit" else "steady"), launch.record.device_ids
     return device_entries(
-        cell,
+        launch.cell,
         [
             energy
             for energy in launch.energy
-            if energy.kind == kind
-            and (energy.device_id is None or not launch.device_ids or energy.device_id in launch.device_ids)
+            if energy.kind == kind and (energy.device_id is None or not ids or energy.device_id in ids)
         ],
     )
 
 
-def launch_energy(cell: Cell, launch: Launch) -> LaunchEnergy | None:
+def launch_energy(launch: LaunchRow) -> LaunchEnergy | None:
     """Return what a launch's device drew in its long block, or in a fit's own; null where that is not known."""
-    entries = launch_entries(cell, launch) if launch.energy else []
+    cell, entries = launch.cell, launch_entries(launch) if launch.energy else []
     power_w = device_power_w(entries)
     if power_w is None or entries[0].samples <= 0 or entries[0].block_ns <= 0:
         return None

@@ -28,7 +28,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kit.compare.comparison import Note
+from kit.compare.rows import Note
 from kit.errors import KitError
 from kit.files import open_limited
 from kit.profile.cell import Cell

@@ -13,24 +13,15 @@ from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
-from kit.compare.blocks import (
-    SustainedStep,
-    block_times_ns,
-    counted,
-    cpus_used,
-    mean_step_ns,
-    pipeline_ratio,
-    sustained_step,
-)
 from kit.compare.ceilings import Reach, reach_of
-from kit.compare.clean_cycles import DEVICE_OTHERS
+from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.joules import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
-from kit.compare.metric import Metric
-from kit.compare.paired_ratios import adjusted, figure_values
-from kit.compare.sample import Sample
+from kit.compare.ratios import Metric, adjusted, figure_values
+from kit.compare.runs import Sample
+from kit.compare.table import LaunchRow, SustainedStep, counted, sustained_step
 from kit.errors import KitError
 from kit.profile.cell import Task
-from kit.profile.launch import INJECTED_NS, Fit, Launch
+from kit.profile.launch import INJECTED_NS, Fit
 from kit.profile.reason import Value
 from kit.stats.estimate import TIME_WORDS, Estimate, over
 from kit.stats.runs import RunLevel
@@ -42,6 +33,7 @@ PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
 SCORE_MARGIN = 0.01
+SQUARED_ERROR = "mean_squared_error"  # value of `fit_metric`: the score of a network that reconstructs
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
 
 
@@ -53,12 +45,12 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
     """Return a metric's value of a cell in a run; null: it has none, or its launches were dropped."""
-    computed = sample.computed
-    if name not in computed:
+    values = sample.values
+    if name not in values:
         if sample.together is None:
             return None
-        computed[name] = _value(METRICS[name], sample)
-    return computed[name]
+        values[name] = _value(METRICS[name], sample)
+    return values[name]
 
 
 def _value(metric: Metric, sample: Sample) -> Value | None:
@@ -72,9 +64,14 @@ def _value(metric: Metric, sample: Sample) -> Value | None:
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
     """Return a metric's value of several runs of a cell: as the metric sums it up, of one its own."""
-    if len(samples) == 1:
-        return value(samples[0], metric.name)
-    values = [value(sample, metric.runs_of or metric.name) for sample in samples]
+    name = metric.name if len(samples) == 1 else metric.runs_of or metric.name
+    return together(metric, [value(sample, name) for sample in samples])
+
+
+def together(metric: Metric, values: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
+    """Return what the values of a metric in several runs come to."""
+    if len(values) == 1:
+        return values[0]
     known = [number for number in values if number is not None]
     return metric.runs(known) if metric.runs is not None and known else None
 
@@ -82,7 +79,7 @@ def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: AN
 def details(sample: Sample) -> dict[str, Value]:
     """Return the values of each phase, counter and sensor, by their columns of CSV."""
     sensors = defaultdict(list)
-    for name, summary in (item for launch in sample.good for item in launch.sensors.items()):
+    for name, summary in (item for launch in sample.good for item in launch.record.sensors.items()):
         sensors[name].append(summary)
     columns: dict[str, Value] = {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
     columns |= {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
@@ -92,27 +89,27 @@ def details(sample: Sample) -> dict[str, Value]:
     return columns
 
 
-def phases_ns(launches: Iterable[Launch]) -> dict[str, float]:
+def phases_ns(launches: Iterable[LaunchRow]) -> dict[str, float]:
     """Return each phase's median duration; of compilations only of those that reused nothing."""
     durations = defaultdict(list)
     for launch in launches:
-        for phase in launch.phases:
-            if not (launch.reused_compilation and phase.name in COMPILE_PHASES):
+        for phase in launch.record.phases:
+            if not (launch.record.reused_compilation and phase.name in COMPILE_PHASES):
                 durations[phase.name].append(phase.duration_ns)
     return {name: statistics.median(times_ns) for name, times_ns in durations.items()}
 
 
-def counters_per_step(launches: Sequence[Launch]) -> dict[str, float]:
+def counters_per_step(launches: Sequence[LaunchRow]) -> dict[str, float]:
     """Return each counter's growth per step, lead-in steps included; blocks whose read failed are left out."""
-    names = dict.fromkeys(name for launch in launches for name in launch.blocks.counters if name != DEVICE_OTHERS)
+    names = dict.fromkeys(name for launch in launches for name in launch.counting.counters if name != DEVICE_OTHERS)
     return {name: blocks.per_step[0] for name in names if (blocks := counted(launches, name)) is not None}
 
 
-def _per_token(read: Callable[[Sample, Launch], Any]) -> Callable[[Sample, Launch], Any]:
+def _per_token(read: Callable[[Sample, LaunchRow], Any]) -> Callable[[Sample, LaunchRow], Any]:
     """Return how a value of a step is read per token: a number, a number a block, or nothing without tokens."""
 
-    def observe(sample: Sample, launch: Launch) -> Any:  # noqa: ANN401 - as `Metric.observe`
-        known, tokens = read(sample, launch), launch.tokens
+    def observe(sample: Sample, launch: LaunchRow) -> Any:  # noqa: ANN401 - as `Metric.observe`
+        known, tokens = read(sample, launch), launch.record.tokens
         if known is None or tokens is None:
             return None
         return [each / tokens for each in known] if isinstance(known, list) else known / tokens
@@ -122,7 +119,7 @@ def _per_token(read: Callable[[Sample, Launch], Any]) -> Callable[[Sample, Launc
 
 def _tokens(sample: Sample) -> int | None:
     """Return how many tokens a step handles; null: the program does not say, or its launches do not agree."""
-    tokens = {launch.tokens for launch in sample.good}
+    tokens = {launch.record.tokens for launch in sample.good}
     return tokens.pop() if len(tokens) == 1 else None
 
 
@@ -153,7 +150,9 @@ def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
         log = math.log(shown) if is_log else float(shown)
         return RunLevel(log, se, rounds, contention)
 
-    untimed, times = sample.once(f"level {metric.name}", compute), sample.run.times
+    if metric.name not in sample.levels:
+        sample.levels[metric.name] = compute()
+    untimed, times = sample.levels[metric.name], sample.run.times
     return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
 
 
@@ -185,14 +184,14 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
     return {number: statistics.fmean(values) for number, values in rounds.items()}
 
 
-def step_times(sample: Sample, launch: Launch) -> list[float] | float:
+def step_times(sample: Sample, launch: LaunchRow) -> list[float] | float:
     """Return nanoseconds a step of each block; of a fit, which runs in stretches of unlike lengths, of the whole."""
-    return mean_step_ns(launch) if sample.cell.task == "fit" else block_times_ns(launch)
+    return launch.mean_step_ns if sample.cell.task == "fit" else launch.times_ns()
 
 
-def latencies(sample: Sample, launch: Launch) -> list[float] | float:
+def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
     """Return the median of each block's steps that were waited for one by one; a fit is known by its whole time."""
-    return mean_step_ns(launch) if sample.cell.task == "fit" else block_times_ns(launch, "latency")
+    return launch.mean_step_ns if sample.cell.task == "fit" else launch.times_ns("latency")
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
@@ -216,11 +215,11 @@ def _latency_ns(sample: Sample) -> float | None:
 
     If it was not recorded, this is the median of the blocks' medians, weighted by their steps.
     """
-    if (recorded := sample.result.p50_ns) is not None:
+    if (recorded := sample.percentiles_ns[0]) is not None:
         return recorded
     waited = sorted(
         (median_ns, steps)
-        for blocks in (launch.blocks for launch in sample.good)
+        for blocks in (launch.counting for launch in sample.good)
         for median_ns, steps in zip(blocks.median_ns, blocks.waited_steps or blocks.steps, strict=True)
         if median_ns is not None
     )
@@ -229,35 +228,35 @@ def _latency_ns(sample: Sample) -> float | None:
     return next((float(median_ns) for (median_ns, _), steps in zip(waited, so_far, strict=True) if steps >= half), None)
 
 
-def start_ns(sample: Sample, launch: Launch) -> int | None:
+def start_ns(_sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
     Null where the start of the process was not measured.
     """
-    phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.phases}
-    if launch.reused_compilation:
+    phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.record.phases}
+    if launch.record.reused_compilation:
         return None
-    if sample.is_warm(launch):
+    if launch.is_warm:
         return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
     return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
 
 
-def compile_ns(_sample: Sample, launch: Launch) -> int | None:
+def compile_ns(_sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
-    if launch.reused_compilation:
+    if launch.record.reused_compilation:
         return None
-    return sum(phase.duration_ns for phase in launch.phases if phase.name in COMPILE_PHASES) or None
+    return sum(phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES) or None
 
 
-def _median_of_start(observe: Callable[[Sample, Launch], int | None]) -> Callable[[Sample], float | None]:
+def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Callable[[Sample], float | None]:
     """Return how a time before the first block is read: of launches that count, else of all that finished.
 
     Where later rounds reuse compilations, the only one with such a time may be a round that others disturbed.
     """
 
     def read(sample: Sample) -> float | None:
-        finished = [launch for launch in sample.launches if launch.failure is None]
-        for launches in (sample.good, finished if any(launch.reused_compilation for launch in finished) else ()):
+        finished = [launch for launch in sample.launches if launch.record.failure is None]
+        for launches in (sample.good, finished if any(launch.record.reused_compilation for launch in finished) else ()):
             if times_ns := [time_ns for launch in launches if (time_ns := observe(sample, launch)) is not None]:
                 return statistics.median(times_ns)
         return None
@@ -265,20 +264,17 @@ def _median_of_start(observe: Callable[[Sample, Launch], int | None]) -> Callabl
     return read
 
 
-def _memory_b(sample: Sample, launch: Launch) -> int | None:
+def _memory_b(sample: Sample, launch: LaunchRow) -> int | None:
     """Return the most memory of the cell's device that a launch held: of a CPU its process' resident set."""
-    return launch.peak_memory_b if sample.cell.device == HOST else launch.peak_device_memory_b
-
-
-def _is_shared(sample: Sample, launch: Launch) -> bool:
-    return len(sample.run.processes.get((launch.round, launch.process), ())) > 1
+    record = launch.record
+    return record.peak_memory_b if sample.cell.device == HOST else record.peak_device_memory_b
 
 
 def _sustained(sample: Sample) -> SustainedStep | None:
-    return sample.once(("sustained",), lambda: sustained_step(sample.good))
+    return sample.once("sustained", lambda: sustained_step(sample.good))
 
 
-def _cpu_time(sample: Sample, launches: Sequence[Launch]) -> tuple[float, float] | None:
+def _cpu_time(sample: Sample, launches: Sequence[LaunchRow]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
     used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
     return None if used is None else (used.sums[0], float(used.steps * sample.cell.batch))
@@ -289,12 +285,17 @@ def _cpu_per_sample_ns(sample: Sample) -> float | None:
     return None if used is None else used[0] / used[1]
 
 
-def _injected_ratio(_sample: Sample, launch: Launch) -> float | None:
+def _cpus_used(sample: Sample) -> float | None:
+    used = counted(sample.good, "process.cpu_ns")
+    return None if used is None else used.sums[0] / used.total_ns
+
+
+def _injected_ratio(_sample: Sample, launch: LaunchRow) -> float | None:
     """Return a launch's steps over what they would have been without the delay in them: the median over its blocks."""
-    delays_ns = launch.blocks.counters.get(INJECTED_NS)
+    delays_ns = launch.counting.counters.get(INJECTED_NS)
     if delays_ns is None:
         return None
-    both_ns = zip(launch.blocks.span_ns, delays_ns, strict=True)
+    both_ns = zip(launch.counting.span_ns, delays_ns, strict=True)
     return statistics.median(span_ns / (span_ns - (delay_ns or 0)) for span_ns, delay_ns in both_ns)
 
 
@@ -307,30 +308,30 @@ def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
     return 100 * steps.se_log * math.sqrt(steps.count) if steps.count > 1 else None
 
 
-def energies(sample: Sample) -> list[tuple[Launch, LaunchEnergy]]:
+def energies(sample: Sample) -> list[tuple[LaunchRow, LaunchEnergy]]:
     """Return what each launch of a cell's figures drew, where that is known; nothing of a cell without a number."""
 
-    def compute() -> list[tuple[Launch, LaunchEnergy]]:
-        finished = [launch for launch in sample.figures if launch.failure is None] if sample.good else []
-        drawn = [(launch, launch_energy(sample.cell, launch)) for launch in finished]
+    def compute() -> list[tuple[LaunchRow, LaunchEnergy]]:
+        finished = [launch for launch in sample.figures if launch.record.failure is None] if sample.good else []
+        drawn = [(launch, launch_energy(launch)) for launch in finished]
         return [(launch, energy) for launch, energy in drawn if energy is not None]
 
-    return sample.once(("energies",), compute)
+    return sample.once("energies", compute)
 
 
-def _joules(sample: Sample, launch: Launch) -> float | None:
-    energy = launch_energy(sample.cell, launch)
+def _joules(_sample: Sample, launch: LaunchRow) -> float | None:
+    energy = launch_energy(launch)
     return None if energy is None else energy.joules_j / energy.samples
 
 
-def _step_joules(sample: Sample, launch: Launch) -> float | None:
+def _step_joules(sample: Sample, launch: LaunchRow) -> float | None:
     per_sample_j = _joules(sample, launch)
     return None if per_sample_j is None else per_sample_j * sample.cell.batch
 
 
-def _tier(sample: Sample, launch: Launch) -> str | None:
+def _tier(_sample: Sample, launch: LaunchRow) -> str | None:
     """Return how much its joules can be relied on; only those of one tier are set against each other."""
-    return launch_entries(sample.cell, launch)[0].tier
+    return launch_entries(launch)[0].tier
 
 
 def _drawn(read: Callable[[list[LaunchEnergy], Sample], Value | None]) -> Callable[[Sample], Value | None]:
@@ -374,9 +375,9 @@ def _compile_j(_drawn: object, sample: Sample) -> float | None:
     """Return the mean joules from the build to the first step done, idle included."""
     joules_j = []
     for launch in sample.figures:
-        if launch.failure is not None or launch.reused_compilation:
+        if launch.record.failure is not None or launch.record.reused_compilation:
             continue
-        entries = launch_entries(sample.cell, launch, "compile")
+        entries = launch_entries(launch, "compile")
         if (power_w := device_power_w(entries)) is not None:
             joules_j.append(power_w * entries[0].block_ns / 1e9)
     return _mean(joules_j)
@@ -384,23 +385,26 @@ def _compile_j(_drawn: object, sample: Sample) -> float | None:
 
 def _fit_j(sample: Sample, *, per_epoch: bool) -> float | None:
     step_j = value(sample, "energy_per_step_j") or 0.0
-    measured = [launch.fit for launch, _ in energies(sample) if launch.fit is not None]
-    return _mean(step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in measured)
+    fits_measured = [launch.record.fit for launch, _ in energies(sample)]
+    return _mean(
+        step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in fits_measured if fit is not None
+    )
 
 
-def fits(sample: Sample) -> list[tuple[Launch, Fit]]:
+def fits(sample: Sample) -> list[tuple[LaunchRow, Fit]]:
     """Return the fits that a cell's figures come from."""
-    return [(launch, launch.fit) for launch in sample.good if launch.fit is not None]
+    return [(launch, launch.record.fit) for launch in sample.good if launch.record.fit is not None]
 
 
-def _fitted(read: Callable[[list[tuple[Launch, Fit]]], Value | None]) -> Callable[[Sample], Value | None]:
+def _fitted(read: Callable[[list[tuple[LaunchRow, Fit]]], Value | None]) -> Callable[[Sample], Value | None]:
     """Return how a value is read of a cell's fits; null: it has none."""
     return lambda sample: read(measured) if (measured := fits(sample)) else None
 
 
 def repeats(sample: Sample) -> list[float]:
     """Return the scores of a cell's fits: others make a fit longer, but they do not change what it learns."""
-    known = (score_of(launch.fit) for launch in sample.launches if launch.failure is None and launch.fit is not None)
+    finished = [launch.record for launch in sample.launches if launch.record.failure is None]
+    known = (score_of(record.fit) for record in finished if record.fit is not None)
     return [score for score in known if score is not None]
 
 
@@ -415,7 +419,7 @@ def _fit_total_ns(sample: Sample) -> float | None:
     if step_ns is None or not measured:
         return None
     launch, fit = measured[0]
-    return float(step_ns * (fit.all_updates - 1 if fit.is_part else sum(launch.blocks.steps)))
+    return float(step_ns * (fit.all_updates - 1 if fit.is_part else sum(launch.counting.steps)))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -424,15 +428,15 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(numbers) if numbers else None
 
 
-def epoch_ns(launch: Launch, fit: Fit) -> float | None:
+def epoch_ns(launch: LaunchRow, fit: Fit) -> float | None:
     """Return the mean time of an epoch, the first left out; None where there was no other; of a part computed."""
     if fit.is_part:
-        return sum(launch.blocks.duration_ns) / sum(launch.blocks.steps) * fit.all_updates / fit.epochs
+        return launch.mean_step_ns * fit.all_updates / fit.epochs
     per_epoch = fit.updates // fit.epochs
     # The very first step is in no block.
-    done = accumulate(launch.blocks.steps, initial=1)
+    blocks, done = launch.counting, accumulate(launch.counting.steps, initial=1)
     next(done)
-    later_ns = sum(ns for ns, steps in zip(launch.blocks.duration_ns, done, strict=True) if steps > per_epoch)
+    later_ns = sum(ns for ns, steps in zip(blocks.duration_ns, done, strict=True) if steps > per_epoch)
     return later_ns / (fit.epochs - 1) if fit.epochs > 1 else None
 
 
@@ -443,15 +447,19 @@ def score_of(fit: Fit) -> float | None:
     return sum(counts[index] for index, counts in enumerate(fit.confusion)) / sum(map(sum, fit.confusion))
 
 
-def _score(_sample: Sample, launch: Launch) -> float | None:
-    return None if launch.fit is None else score_of(launch.fit)
+def _score(_sample: Sample, launch: LaunchRow) -> float | None:
+    return None if launch.record.fit is None else score_of(launch.record.fit)
 
 
-def score_margin(samples: Sequence[Sample], values: Sequence[float]) -> float:
-    """Return the difference of scores that matters, given the baseline's samples and scores."""
-    measured = [launch.fit for sample in samples for launch in sample.launches if launch.fit is not None]
-    reconstructs = any(fit.mean_squared_error is not None for fit in measured)
-    return SCORE_MARGIN * (statistics.fmean(values) if reconstructs and values else 1)
+def score_margin(fit_metric: str | None, base_scores: Sequence[float]) -> float:
+    """Return the difference of scores that matters, given the baseline's `fit_metric` and scores."""
+    return SCORE_MARGIN * (statistics.fmean(base_scores) if fit_metric == SQUARED_ERROR and base_scores else 1)
+
+
+def _score_matters(samples: Sequence[Sample], values: Sequence[float]) -> float:
+    recorded = [launch.record.fit for sample in samples for launch in sample.launches]
+    reconstructs = any(fit is not None and fit.mean_squared_error is not None for fit in recorded)
+    return score_margin(SQUARED_ERROR if reconstructs else None, values)
 
 
 def reach(sample: Sample) -> Reach | None:
@@ -461,7 +469,7 @@ def reach(sample: Sample) -> Reach | None:
         ratio = value(sample, "fit_pipeline_ratio")
         return reach_of(sample.cell, value(sample, "step_ns"), ratio, sample.run.ceilings)
 
-    return sample.once(("reach",), compute)
+    return sample.once("reach", compute)
 
 
 def _reached(name: str) -> Callable[[Sample], Value | None]:
@@ -488,14 +496,15 @@ TIME: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "is_time": True
 WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean, "is_slowed": True}
 _METRICS = [
     Metric("launches", "launches", "count", read=lambda sample: len(sample.good), runs=sum),
-    Metric("failed", read=lambda sample: sum(launch.failure is not None for launch in sample.figures), runs=sum),
+    Metric("failed", runs=sum,
+           read=lambda sample: sum(launch.record.failure is not None for launch in sample.figures)),
     Metric("step_ns", "step", "ns", step_times, read=_adjusted("step_ns", "raw_step_ns"), runs=geometric_mean,
            per_sample=True, shown="table", mark="is_disturbed", **TIME),
     Metric("raw_step_ns", "raw step", "ns", read=_raw_step_ns, runs=geometric_mean),
     Metric("latency_ns", "median", "ns", latencies, read=_latency_ns, runs=geometric_mean, mark="is_disturbed", **TIME),
     Metric("sample_ns", "time/sample", "ns", read=_per_batch("step_ns", True), runs=geometric_mean, shown="table"),
-    Metric("p95_ns", "p95", "ns", read=lambda sample: sample.result.p95_ns, runs=geometric_mean),
-    Metric("p99_ns", "p99", "ns", read=lambda sample: sample.result.p99_ns, runs=geometric_mean),
+    Metric("p95_ns", "p95", "ns", read=lambda sample: sample.percentiles_ns[1], runs=geometric_mean),
+    Metric("p99_ns", "p99", "ns", read=lambda sample: sample.percentiles_ns[2], runs=geometric_mean),
     Metric("samples_per_s", "samples/s", "number", read=_per_batch("step_ns", False), runs=geometric_mean,
            shown="table"),
     Metric("tokens", "tokens", "count", read=_tokens, runs=lambda values: values[0], part="rare"),
@@ -508,9 +517,9 @@ _METRICS = [
     Metric("start_ns", "start", "s", start_ns, read=_median_of_start(start_ns), mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, read=_median_of_start(compile_ns), shown="table",
            mark="warm_start", **WITH_FASTER),
-    Metric("warm_start", read=lambda sample: any(map(sample.is_warm, sample.good)), runs=any),
+    Metric("warm_start", read=lambda sample: any(launch.is_warm for launch in sample.good), runs=any),
     Metric("peak_memory_b", "peak memory", "b", _memory_b, max, runs=max, compare="ratio", mark="process_shared"),
-    Metric("process_shared", observe=_is_shared, over=any, runs=any),
+    Metric("process_shared", observe=lambda _, launch: launch.is_shared, over=any, runs=any),
     Metric("energy_per_sample_j", "J/1k", "per_1k", _joules, runs=geometric_mean, compare="ratio", kind=_tier,
            needs_blocks=False, shown="table", mark="sustained_differs",
            read=_adjusted("energy_per_sample_j", "energy_raw_per_sample_j")),
@@ -520,7 +529,7 @@ _METRICS = [
            read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
            read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table", is_slowed=True),
-    Metric("cpus", "CPUs used", "hundredths", read=lambda sample: cpus_used(sample.good), runs=geometric_mean),
+    Metric("cpus", "CPUs used", "hundredths", read=_cpus_used, runs=geometric_mean),
     Metric("injected_ratio", "injected", "gain_2", _injected_ratio, geometric_mean, runs=geometric_mean, shown="table"),
     Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,
            runs_of="step_ns"),
@@ -528,9 +537,9 @@ _METRICS = [
     Metric("rounds", read=lambda sample: len({launch.round for launch in sample.good}), runs=min),
     Metric("is_disturbed", read=lambda sample: sample.others_pct is not None, runs=any),
     Metric("cycles", "cycles", "count", runs=sum,
-           read=lambda sample: sum(len(launch.blocks.cycle) for launch in sample.good)),
+           read=lambda sample: sum(len(launch.counting.cycle) for launch in sample.good)),
     Metric("contention_pct", read=lambda sample: sample.taken_pct, runs=max),
-    Metric("empty_wait_ns", "empty wait", "ns", lambda _, launch: launch.empty_wait_ns, statistics.median),
+    Metric("empty_wait_ns", "empty wait", "ns", lambda _, launch: launch.record.empty_wait_ns, statistics.median),
     Metric("step_low_ns", read=lambda sample: _step_end_ns(sample, 0)),
     Metric("step_high_ns", read=lambda sample: _step_end_ns(sample, 1)),
     Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
@@ -567,14 +576,14 @@ _METRICS = [
     Metric("fit_total_ns", "fit", "ns", read=_fit_total_ns, runs=geometric_mean, shown="table", part="fit"),
     Metric("fit_is_computed", read=_fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any, part="fit"),
     Metric("fit_pipeline_ratio", "pipeline", "gain",
-           lambda _, launch: None if launch.fit is None else pipeline_ratio(launch, launch.fit), geometric_mean,
+           lambda _, launch: launch.pipeline_ratio, geometric_mean,
            part="fit", **WITH_FASTER),
-    Metric("fit_test_ns", "test pass", "ns", lambda _, launch: None if launch.fit is None else launch.fit.test_ns,
+    Metric("fit_test_ns", "test pass", "ns", lambda _, launch: (fit := launch.record.fit) and fit.test_ns,
            statistics.fmean, part="fit", **WITH_FASTER),
     Metric("fit_metric", runs=lambda values: values[0], part="fit",
-           read=_fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else "mean_squared_error")),
+           read=_fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else SQUARED_ERROR)),
     Metric("fit_score", observe=_score, read=lambda sample: _mean(repeats(sample)), runs=statistics.fmean,
-           compare="difference", words=("lower", "higher"), matters=score_margin, needs_blocks=False, part="fit"),
+           compare="difference", words=("lower", "higher"), matters=_score_matters, needs_blocks=False, part="fit"),
     Metric("fit_score_sd", read=_score_sd, part="fit",
            runs=lambda sds: math.sqrt(statistics.fmean(sd**2 for sd in sds))),
     Metric("fit_repeats", read=lambda sample: len(repeats(sample)) if fits(sample) else None, runs=sum,
@@ -595,11 +604,11 @@ def _if_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
     return lambda sample: value(sample, name) if sample.cell.task == task else None
 
 
-def _scored(name: str) -> Callable[[Sample, Launch], float | None]:
+def _scored(name: str) -> Callable[[Sample, LaunchRow], float | None]:
     """Return how a score is read of a launch's fit; null: the fit has no classes, or only a part of it ran."""
 
-    def observe(_sample: Sample, launch: Launch) -> float | None:
-        confusion = None if launch.fit is None else launch.fit.confusion
+    def observe(_sample: Sample, launch: LaunchRow) -> float | None:
+        confusion = None if launch.record.fit is None else launch.record.fit.confusion
         return None if confusion is None else getattr(scores(confusion), name)
 
     return observe

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from kit.compare.blocks import BlockId, block_times_ns
-from kit.compare.clean_cycles import cpu_loss
-from kit.profile.cell import Cell
-from kit.profile.launch import Launch
+from kit.compare.clean import cpu_loss
+from kit.compare.table import BlockId, LaunchRow
 from kit.stats.modes_and_trends import GAP_LEAST_PLAIN, GAP_LEAST_RELATIVE, levels, modes_by_cause, quantile
 from kit.stats.modes_and_trends import two_modes as modes_by_level
 
@@ -23,7 +21,7 @@ FAULTS_LEAST_PER_CPU_MS = 50.0
 # The modes differ by their page faults if the fast one has at most this fraction of the slow one's faults per step.
 FEW_FAULTS_FRACTION = 0.5
 
-Rounds = Mapping[int, Launch]  # of one cell in one group, by round
+LaunchesByRound = Mapping[int, LaunchRow]  # of one cell in one group
 
 
 class Modes(NamedTuple):
@@ -35,43 +33,48 @@ class Modes(NamedTuple):
     slowed_log: float  # ln of slow over fast, relative to the others of the group where there are any
 
 
-def group_modes(cells: Mapping[str, tuple[Cell, Rounds]]) -> dict[str, Modes]:
-    """Return the two modes of each cell that has them; none of a fit, nor where drift or contention explains them.
+def fill_modes(cells: Mapping[str, LaunchesByRound]) -> dict[str, Modes]:
+    """Return the two modes of each cell that has them, and fill which of its blocks are slow.
+
+    A fit has none, nor a cell of which drift or contention explains them.
 
     Args:
         cells: those of one group that gave a number, by key, with their launches.
     """
-    rounds = [launches for _, launches in cells.values()]
+    rounds = list(cells.values())
     # Rounds in which all cells took turns in blocks: the machine's drift cancels between those of one cycle.
     paired = [
         number
         for number in (rounds[0] if len(rounds) > 1 else ())
-        if all(number in launches and launches[number].turns == "blocks" for launches in rounds)
+        if all(number in launches and launches[number].takes_turns for launches in rounds)
     ]
     logs = {
         key: {
             (number, cycle): math.log(step_ns)
             for number in paired or launches
-            for cycle, step_ns in zip(launches[number].blocks.cycle, block_times_ns(launches[number]), strict=True)
+            for cycle, step_ns in zip(launches[number].counting.cycle, launches[number].times_ns(), strict=True)
         }
-        for key, (_, launches) in cells.items()
+        for key, launches in cells.items()
     }
     # Sums over the cells of the blocks in cycles that all of them have.
     common = set.intersection(*map(set, logs.values())) if paired else set()
     sums = {block: sum(cell_logs[block] for cell_logs in logs.values()) for block in common}
     known: dict[str, Modes] = {}
-    for key, (cell, launches) in cells.items():
+    for key, launches in cells.items():
         own_logs = {block: log for block, log in logs[key].items() if not paired or block in sums}
         # The mean of the others in the same cycle is taken away where there are any.
         beside = [(sums[block] - log) / (len(cells) - 1) for block, log in own_logs.items()] if paired else []
         # Stretches of a fit lie too far apart for the machine's drift to be distinguished from modes.
-        modes = _modes(cell, launches, own_logs, beside) if own_logs and cell.task != "fit" else None
+        is_fit = any(launch.cell.task == "fit" for launch in launches.values())
+        modes = _modes(launches, own_logs, beside) if own_logs and not is_fit else None
         if modes is not None:
             known[key] = modes
+            for (number, cycle), slow in modes.is_slow.items():
+                launches[number].slow[cycle] = slow
     return known
 
 
-def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: Sequence[float]) -> Modes | None:
+def _modes(launches: LaunchesByRound, logs: Mapping[BlockId, float], beside: Sequence[float]) -> Modes | None:
     """Return the two modes of a cell, given ln of the step time of each block, and of the others' beside it."""
     own_logs = [*logs.values()]
     relative = [log - others for log, others in zip(own_logs, beside, strict=True)] if beside else own_logs
@@ -96,7 +99,7 @@ def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: 
         and slow_faults / levels(cpu_ms, modes.slow)[1] >= FAULTS_LEAST_PER_CPU_MS
     )
     if not by_faults:
-        lost = cpu_loss(cell, launches.values(), {block for block, slow in is_slow.items() if slow})
+        lost = cpu_loss(launches.values(), within={block for block, slow in is_slow.items() if slow})
         if lost is not None and lost.is_contended:  # these blocks are slow because others had the CPUs
             return None
     return Modes(
@@ -107,11 +110,11 @@ def _modes(cell: Cell, launches: Rounds, logs: Mapping[BlockId, float], beside: 
     )
 
 
-def _faults_and_cpu(launches: Rounds, chosen: Mapping[BlockId, float]) -> tuple[list[float], list[float]]:
+def _faults_and_cpu(launches: LaunchesByRound, chosen: Mapping[BlockId, float]) -> tuple[list[float], list[float]]:
     """Return page faults and CPU ms per step of each chosen block; both empty unless all have both."""
     rows: list[list[Any]] = []
     for number in dict.fromkeys(number for number, _ in chosen):
-        blocks = launches[number].blocks
+        blocks = launches[number].counting
         columns = (blocks.counters.get(name, repeat(None)) for name in ("process.minor_faults", "process.cpu_ns"))
         read = zip(blocks.cycle, blocks.all_steps(), *columns, strict=False)
         rows += [row for cycle, *row in read if (number, cycle) in chosen]

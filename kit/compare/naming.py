@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kit.profile.cell import AXES, DEFAULT_VARIANT, OWN, Cell
 from kit.workloads.operations import is_operation
@@ -53,6 +53,12 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
 def axes_of(cells: Sequence[Cell]) -> list[str]:
     """Return all axes, the parameters of these cells' workloads first."""
     return [*_parameters(cells), *AXES]
+
+
+def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """Return the values of cells on each axis, in their order."""
+    known = list(cells)
+    return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in known)) for axis in AXES}
 
 
 def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:

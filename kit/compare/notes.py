@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kit.compare.clean_cycles import CountedCycles, count_cycles
-from kit.compare.comparison import GroupRows, Headline, Note, Row, UsedDevice
+from kit.compare.clean import Rounds
 from kit.compare.joules import HOST, launch_entries
+from kit.compare.naming import axis_values
 from kit.compare.parity import agreements
+from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
+from kit.compare.runs import Run, run_of
+from kit.compare.table import BlockTable
 from kit.devices.catalog import DEVICES
-from kit.profile.cell import AXES, NOT_RECORDED, Cell
+from kit.profile.cell import NOT_RECORDED, Cell
 from kit.profile.identity import Identity
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import Reason, Value
 from kit.profile.schema import CellResult, Profile
-from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
+from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
 from kit.workloads.operations import is_operation
 
@@ -35,13 +38,22 @@ def note(code: str, because: Reason | None = None, /, **values: Value) -> Note:
     return Note(what=Reason(code=code, values=values), because=because)
 
 
-def headline_of(label: str, profile: Profile) -> Headline:
+def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
+    """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`."""
+    run = run_of(label, profile, by, all_cycles=all_cycles)
+    run.headline = headline_of(label, profile, run.table)
+    run.notes = [*run_notes(label, profile), *left_out_notes(label, run.rounds)]
+    return run
+
+
+def headline_of(label: str, profile: Profile, table: BlockTable) -> Headline:
     """Return what ran, where and when."""
     every = [result.cell for result in profile.cells]
     # Beside networks, operations are what they are held against.
     cells = [cell for cell in every if not is_operation(cell)] or every
     identity = profile.identity
-    rounds = [len({launch.round for launch in result.launches if launch.gave_number}) for result in profile.cells]
+    every_launches = table.by_cell.values()
+    rounds = [len({launch.round for launch in launches if launch.gives_number}) for launches in every_launches]
     readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
     return Headline(
         label=label,
@@ -62,14 +74,9 @@ def headline_of(label: str, profile: Profile) -> Headline:
     )
 
 
-def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
-    """Return the values of cells on each axis, in their order."""
-    known = list(cells)
-    return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in known)) for axis in AXES}
-
-
-def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: str) -> list[Note]:
-    """Return what must be said of one profile's table; `by`: name of the metric that is judged."""
+def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
+    """Return what must be said of one profile's table."""
+    profile, by = run.profile, run.by
     rows = [row for group in groups for row in group.rows]
     networks = [row for row in rows if not is_operation(row.cell)]
     shown = networks or rows
@@ -87,7 +94,7 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
         and scaling.efficiency is not None
         for launch in result.launches
     ]
-    notes = [*by_notes(by), *run_notes(label, profile)]
+    notes = [*by_notes(by), *run_notes(run.label, profile)]
     if rounds < ROUNDS_PRELIMINARY:
         code, needed = "preliminary", ROUNDS_PRELIMINARY
         if rounds < ROUNDS_FOR_VERDICT:
@@ -109,7 +116,7 @@ def notes_within(label: str, profile: Profile, groups: Sequence[GroupRows], by: 
     if networks and len(networks) < len(rows):
         measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
         notes.append(note("ceilings_measured", operations=len(measured)))
-    notes += [*_energy_notes(profile, rows), *joules_notes(groups)]
+    notes += [*_energy_notes(run, rows), *joules_notes(groups)]
     same = [(row.name, mismatch.name) for row in rows if row.has_same_code for mismatch in row.blocked]
     for what in dict.fromkeys(name for _, name in same):
         notes.append(
@@ -139,7 +146,7 @@ def _software_notes(profile: Profile) -> list[Note]:
     return notes
 
 
-def _energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
+def _energy_notes(run: Run, rows: Sequence[Row]) -> list[Note]:
     """Return by what the joules of each tier were measured; where there are none, why this run has none."""
     tiers: dict[str | None, list[Row]] = {}
     for row in rows:
@@ -159,15 +166,15 @@ def _energy_notes(profile: Profile, rows: Sequence[Row]) -> list[Note]:
         return notes
     on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
     has_cpu_time = any(row.value("cpu_per_sample_ns") is not None for row in on_cpu)
-    return [_why_no_joules(profile), *([note("cpu_seconds")] if has_cpu_time else [])]
+    return [_why_no_joules(run), *([note("cpu_seconds")] if has_cpu_time else [])]
 
 
-def _why_no_joules(profile: Profile) -> Note:
+def _why_no_joules(run: Run) -> Note:
     """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
-    for result in profile.cells:
-        for entry in (entry for launch in result.launches for entry in launch_entries(result.cell, launch)):
-            if entry.reason is not None:
-                return note("energy_refused", entry.reason)
+    for entry in (entry for launch in run.table for entry in launch_entries(launch)):
+        if entry.reason is not None:
+            return note("energy_refused", entry.reason)
+    profile = run.profile
     sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
     meters = [
         sensor
@@ -213,19 +220,17 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     return notes
 
 
-def left_out_notes(label: str, counted: CountedCycles) -> list[Note]:
+def left_out_notes(label: str, rounds: Rounds) -> list[Note]:
     """Return how many cycles of a run do not count, and of how many of its groups none does.
 
     Where all cycles count, return how many would not.
     """
-
-    is_all = counted.rule == RULE_OF_ALL_CYCLES
-    groups = count_cycles(counted.profile).rounds if is_all else counted.rounds
-    lacked = {group for group in counted.disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
+    is_all, groups, disturbed = rounds.is_all, rounds.by_group, rounds.disturbed
+    lacked = {group for group in disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
     kinds = {
-        "disturbed_cycles_count" if is_all else "cycles_left_out": groups.keys() - counted.disturbed,
+        "disturbed_cycles_count" if is_all else "cycles_left_out": groups.keys() - disturbed,
         "no_clean_round": lacked,
-        "no_round_alone": counted.disturbed - lacked,
+        "no_round_alone": disturbed - lacked,
     }
     notes = []
     for code, named in kinds.items():

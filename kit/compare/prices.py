@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kit.compare.comparison import Comparison, Note, Row
-from kit.compare.metrics import value
+from kit.compare.metrics import METRICS, together
+from kit.compare.rows import Comparison, Note, Row
 from kit.errors import KitError
 from kit.profile.reason import reason
 
@@ -46,12 +46,14 @@ def priced(comparison: Comparison, prices: Prices) -> None:
         per_hour, per_kwh = _price(hour, row), _price(kwh, row)
         # A cost without a part that others' costs have would look cheaper.
         lacks_a_price = (hour and per_hour is None) or (kwh and per_kwh is None)
-        for sample in row.samples:
-            time_ns, joules_j = value(sample, "sample_ns"), value(sample, "energy_per_sample_j")
+        costs = list[float | None]()
+        for values in row.values_of_runs:
+            time_ns, joules_j = values.get("sample_ns"), values.get("energy_per_sample_j")
             is_known = not lacks_a_price and time_ns is not None and (joules_j is not None or not kwh)
             time_cost = (time_ns or 0.0) / NS_PER_HOUR * (per_hour or 0.0)
             energy_cost = (joules_j or 0.0) / J_PER_KWH * (per_kwh or 0.0)
-            sample.computed["cost_per_million"] = MILLION * (time_cost + energy_cost) if is_known else None
+            costs.append(MILLION * (time_cost + energy_cost) if is_known else None)
+        row.values["cost_per_million"] = together(METRICS["cost_per_million"], costs)
     code = "cost" if hour and kwh else "cost_of_time" if hour else "cost_of_energy"
     amounts = [[f"{price:g}{f' ({name})' if name else ''}" for name, price in given.items()] for given in (hour, kwh)]
     comparison.notes.append(Note(what=reason(code, hour=", ".join(amounts[0]), kwh=", ".join(amounts[1]))))

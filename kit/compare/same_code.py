@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from kit.compare.comparison import SAME_CODE, Mismatch
-from kit.compare.sample import Sample
+from kit.compare.rows import SAME_CODE, Mismatch
+from kit.compare.runs import Sample
 from kit.import_order import PATHS
 from kit.profile.cell import DEFAULT_VARIANT, Variant
 from kit.profile.launch import ImportedCode
@@ -40,7 +40,10 @@ class SameCode(NamedTuple):
 
 def loaded(sample: Sample) -> set[Loaded]:
     """Return what the launches of a cell had imported; nothing where that was not recorded."""
-    return sample.once("loaded", lambda: {_loaded(launch.imported) for launch in sample.measured if launch.imported})
+    if sample.loaded is None:
+        codes = [launch.record.imported for launch in sample.measured]
+        sample.loaded = {_loaded(code) for code in codes if code is not None}
+    return sample.loaded
 
 
 def same_code(suite: SuiteUsed, a: Sample, b: Sample) -> SameCode | None:

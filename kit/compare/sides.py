@@ -1,4 +1,6 @@
-"""The sides of a comparison of several runs: runs of one identity and one given label, or of one platform.
+"""The sides of a comparison of several runs, and in which order these ran.
+
+A side has the runs of one identity and one given label, or of one platform.
 
 cpu.json   mlp/torch/cpu/…   ─┐
 gpu.json   mlp/torch/gpu/…   ─┴─ mlp/torch/*/…   what was asked is the row, where it ran the column
@@ -8,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from kit.compare.comparison import Headline
-from kit.compare.naming import label_members, platform_names
-from kit.compare.notes import axis_values
-from kit.compare.sample import Run, Sample
+from kit.compare.naming import axis_values, label_members, platform_names
+from kit.compare.rows import Headline, Note
+from kit.compare.runs import Run, RunTimes, Sample, same_host
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.reason import Reason, reason
+from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
 
 DEVICE = ("device",)
 # A cell that a platform lacks may be there with another of these.
@@ -191,3 +194,48 @@ def each_once(runs: Iterable[Run], against: Iterable[Run]) -> tuple[list[Run], l
             kept[given].append(run)
         seen.add(run.id)
     return *kept, repeated
+
+
+def orders_of(sides: Sequence[Side]) -> list[Note]:
+    """Return in which order runs of one machine were measured; runs whose clock was set back lose their times."""
+    base, orders = sides[0], list[Note]()
+    for side in (side for side in sides[1:] if base.like_hardware(side)):
+        orders.append(Note(what=_order(base, side)))
+        if orders[-1].what.code == "clock_set_back":
+            for run in side.runs:  # the wall clock does not order them
+                run.times = RunTimes(None, None, None)
+    return orders
+
+
+def _order(base: Side, side: Side) -> Reason:
+    """Return in which order the runs of two sides on one machine were measured."""
+    pair = {"base": base.label, "side": side.label}
+    if not same_host([*base.runs, *side.runs]):
+        return reason("other_host", **pair)
+    a, b = ([RunLevel(0.0, begin_s=run.times.begin_s, end_s=run.times.end_s) for run in s.runs] for s in (base, side))
+    if any(level.begin_s is None for level in (*a, *b)):
+        return reason("runs_without_time", **pair)
+    if (backwards := _clock_set_back([*base.runs, *side.runs])) is not None:
+        return reason("clock_set_back", first=backwards[0].label, second=backwards[1].label)
+    if overlapping(a, b):
+        return reason("runs_overlap", **pair)
+    pairs = pairs_in_turn(a, b)
+    if not pairs:
+        return reason("runs_apart", **pair)
+    base_first = sum((first.begin_s or 0.0) < (second.begin_s or 0.0) for first, second in pairs)
+    code = "runs_in_turn" if 0 < base_first < len(pairs) else "runs_in_one_order"
+    return reason(code, pairs=len(pairs), runs=len(a) + len(b), **pair)
+
+
+def _clock_set_back(runs: Sequence[Run]) -> tuple[Run, Run] | None:
+    """Return two runs whose order by the wall clock is not that since the machine's boot, with no boot between them."""
+    times = [(run.times.begin_s, run.times.raw_s, run) for run in runs]
+    timed = [(begin_s, raw_s, run) for begin_s, raw_s, run in times if begin_s is not None and raw_s is not None]
+    in_order = sorted(moment[:2] for moment in timed)
+    if all(raw_s <= later_raw_s for (_, raw_s), (_, later_raw_s) in pairwise(in_order)):
+        return None
+    for begin_s, raw_s, first in timed:
+        for later_s, later_raw_s, second in timed:
+            if later_s - later_raw_s < begin_s < later_s and raw_s > later_raw_s:  # no boot between them
+                return first, second
+    return None

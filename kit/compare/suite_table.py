@@ -18,10 +18,11 @@ from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.metrics import FIGURES, fits, value
 from kit.compare.naming import axes_of
-from kit.compare.sample import Sample, read_run
+from kit.compare.notes import read_run
+from kit.compare.runs import Sample
 from kit.devices.catalog import DEVICES
 from kit.profile.reason import Reason, reason
-from kit.profile.schema import FigureName, Profile
+from kit.profile.schema import CellResult, FigureName, Profile
 
 RowKey = tuple[str, ...]
 # Each gain, and the time of which it is the CPU's over the device's.
@@ -127,13 +128,14 @@ def _columns(label: str, profile: Profile) -> Iterator[Column]:
     if profile.measured:
         samples = [run.samples[result.key] for result in profile.cells if result.key in run.samples]
     else:
-        samples = [Sample(run, result, result.key, "", "") for result in profile.cells]
-        for sample, result in zip(samples, profile.cells, strict=True):
-            sample.computed = {figure.figure: figure.value for figure in result.published}
+        samples = [
+            Sample(run, result.cell, result.key, result.key, "", "", [], values=_published_values(result))
+            for result in profile.cells
+        ]
     kinds = sorted({sample.cell.device for sample in samples})
     for device in sorted(kinds, key=lambda kind: [*DEVICES, kind].index(kind)):
         here = [sample for sample in samples if sample.cell.device == device]
-        launches = [launch for sample in here for launch in sample.launches]
+        launches = [launch.record for sample in here for launch in sample.launches]
         used = [known.model for known in run.headline.devices if known.kind == device and profile.measured]
         head = TableColumn(
             profile=label,
@@ -144,6 +146,10 @@ def _columns(label: str, profile: Profile) -> Iterator[Column]:
             data=sorted({launch.data.name for launch in launches if launch.data is not None}),
         )
         yield head, here
+
+
+def _published_values(result: CellResult) -> dict[str, float]:
+    return {figure.figure: figure.value for figure in result.published}
 
 
 def _is_published(sample: Sample) -> bool:
@@ -177,10 +183,10 @@ def _sample_figure(name: FigureName, sample: Sample) -> Figure | None:
     """Return a figure of a cell; None where it has none."""
     metric, fitted = FIGURES[name], fits(sample)
     if _is_published(sample):
-        return Figure(value=sample.computed[name]) if name in sample.computed else None
+        return Figure(value=sample.values[name]) if name in sample.values else None
     if metric.observe is not None:
         # Others make a fit longer; they do not change what it learns.
-        seen = [metric.observe(sample, launch) for launch in sample.launches if launch.failure is None]
+        seen = [metric.observe(sample, launch) for launch in sample.launches if launch.record.failure is None]
         repeats = [score for score in seen if score is not None]
         if repeats:
             spread = statistics.stdev(repeats) if len(repeats) > 1 else None

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kit.compare.comparison import Row
-from kit.compare.metrics import METRICS, phases_ns
+from kit.compare.metrics import METRICS
+from kit.compare.rows import Row
 from kit.report.plain import NONE
 from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.report.sentences import name_of
@@ -102,8 +102,8 @@ def _observed(row: Row) -> str | None:
 
 def _phase(name: str) -> Column:
     def words(row: Row) -> str | None:
-        known = phases_ns(row.samples[0].good) if len(row.samples) == 1 else {}
-        return duration(known[name]) if name in known else None
+        median_ns = row.details.get(f"phase {name}_ns")
+        return duration(median_ns) if isinstance(median_ns, int | float) else None
 
     return Column(f"{name.replace('_', ' ')} phase", words, is_wide=True)
 

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kit.compare.comparison import Comparison, GroupRows, Row
+from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
 from kit.report.conclusions import group_sentences, platform_sentences
 from kit.report.headline import headline, sides_of

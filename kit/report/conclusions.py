@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from kit.compare.comparison import GroupRows
 from kit.compare.metrics import score_margin
+from kit.compare.rows import GroupRows
 from kit.report.columns import LETTERS
 from kit.report.plain import one_line
 from kit.report.quantity import counted, number, several
@@ -89,7 +89,8 @@ def _scores(group: GroupRows) -> list[str]:
         if known is None or known.low is None or known.high is None or not isinstance(known.difference, float):
             continue
         name, base = one_line(row.name), next(row for row in group.rows if row.is_baseline)
-        margin, ends = score_margin(base.samples, [base.value("fit_score")]), (known.difference, known.low, known.high)
+        margin = score_margin(row.value("fit_metric"), [base.value("fit_score")])
+        ends = known.difference, known.low, known.high
         if row.value("fit_metric") == "accuracy":
             within, (mean, low, high) = f"{100 * margin:g} point", (f"{100 * end:+.2f}" for end in ends)
         else:

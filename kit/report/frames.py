@@ -3,7 +3,8 @@
     level      a row is                       its numbers are
     cells      one cell of one profile        those of `kit compare --format csv`
     launches   one process that measured it   those of `kit show --format csv`
-    blocks     one block of a launch          when it ran, its steps and times, and what its counters grew by
+    blocks     one block of a launch          when it ran, its steps, times and counters, what others took, whether it
+                                              counts
     steps      one raw step                   its time
 
 Rounds and cycles are counted from 1. What was not measured is None. Times are in nanoseconds, as the names say.
@@ -16,19 +17,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from kit.compare.comparison import Row
-from kit.compare.sample import read_run
+from kit.compare.clean import count_blocks
+from kit.compare.compare import row_of
+from kit.compare.notes import read_run
+from kit.compare.runs import run_of
+from kit.compare.table import BlockTable
 from kit.errors import KitError
 from kit.extras import install_command
 from kit.profile.cell import AXES, Cell
-from kit.profile.launch import Blocks
 from kit.profile.schema import Profile
 from kit.profile.store import labeled_steps, launch_id, read_steps
 from kit.report.profile import launch_record
 from kit.report.records_and_cases import numbers
 
 Level = Literal["cells", "launches", "blocks", "steps"]
-OF_BLOCKS = tuple(name for name in Blocks.__struct_fields__ if name not in ("cycle", "counters"))
+OF_A_BLOCK = ("step_ns", "others", "disturbed_by", "clean", "counts", "slow")
 
 
 class Columns(dict[str, list[Any]]):
@@ -89,34 +92,28 @@ def _coordinates(cell: Cell) -> dict[str, Any]:
 
 def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
     for sample in read_run(label, profile).samples.values():
-        row = Row(name=sample.name, member=sample.name, samples=[sample], metric="step_ns")
+        row = row_of(sample.name, [sample], "step_ns")
         failure = None if row.failure is None else row.failure.code
         yield {"cell": sample.cell_key, **_coordinates(sample.cell), **numbers(row), "failure": failure}
 
 
 def _launches(_: str, profile: Profile) -> Iterator[dict[str, Any]]:
-    for result in profile.cells:
-        for launch in result.launches:
-            ids = " ".join(launch.device_ids) or None
-            yield launch_record(result, launch) | _coordinates(result.cell) | {"device_ids": ids}
+    table = BlockTable.of(profile.cells)
+    count_blocks(table, profile.suite.plan.cycles, all_cycles=True)
+    for launch in table:
+        ids = " ".join(launch.record.device_ids) or None
+        yield launch_record(launch) | _coordinates(launch.cell) | {"device_ids": ids}
 
 
-def _blocks(_: str, profile: Profile) -> Iterator[dict[str, Any]]:
-    for result in profile.cells:
-        coordinates = {"cell": result.key, **_coordinates(result.cell)}
-        for launch in result.launches:
-            blocks = launch.blocks
-            # Lists that only accelerators have are empty on a CPU.
-            lists = {name: known for name in OF_BLOCKS if (known := getattr(blocks, name))} | blocks.counters
-            for index, cycle in enumerate(blocks.cycle):
-                yield {
-                    **coordinates,
-                    "group": launch.group,
-                    "round": launch.round + 1,
-                    "cycle": cycle + 1,
-                    "step_ns": blocks.duration_ns[index] / blocks.steps[index],
-                    **{name: values[index] for name, values in lists.items()},
-                }
+def _blocks(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
+    run = run_of(label, profile)
+    for group in run.groups:
+        _ = group.modes  # it fills which blocks are slow
+    for launch in run.table:
+        head = {"cell": launch.cell.key, **_coordinates(launch.cell), "group": launch.group, "round": launch.round + 1}
+        for block in launch.rows():
+            known = {name: getattr(block, name) for name in OF_A_BLOCK}
+            yield head | {"cycle": block.cycle + 1} | known | block.recorded
 
 
 _ROWS: dict[str, Callable[[str, Profile], Iterator[dict[str, Any]]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
-from kit.compare.comparison import Comparison, Headline
+from kit.compare.rows import Comparison, Headline
 from kit.profile.cell import OWN
 from kit.profile.identity import BARE_METAL
 from kit.report.plain import one_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
-from kit.compare.comparison import Comparison, GroupRows, Mismatch, Note
 from kit.compare.metrics import METRICS
+from kit.compare.rows import Comparison, GroupRows, Mismatch, Note
 from kit.profile.facts import fact_of, title_of
 from kit.profile.reason import reason
 from kit.report.audit import evidence, remedy

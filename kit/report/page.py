@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from kit.audit.audit import audit
 from kit.audit.subject import MeasuredRun
-from kit.compare.compare import compare_within
-from kit.compare.comparison import Comparison
+from kit.compare.compare import OF_CELLS, compare
+from kit.compare.notes import read_run
+from kit.compare.rows import Comparison
+from kit.compare.runs import Run
 from kit.profile.schema import Profile
 from kit.report.audit import audit_report
 from kit.report.comparison import comparison_report
@@ -88,6 +90,7 @@ class Shown(NamedTuple):
 
     label: str
     profile: Profile
+    run: Run
     within: Comparison  # its cells against each other
     shown: Report  # as `kit show` prints it
 
@@ -113,7 +116,7 @@ def page(
         titles: of each backend, as people write it.
     """
     runs = [MeasuredRun(label, profile) for label, profile in profiles]
-    every = [Shown(*run, compare_within(*run), profile_report(run[1])) for run in profiles]
+    every = [_shown(label, profile) for label, profile in profiles]
 
     def for_each(show: Callable[[Shown], str]) -> str:
         parts = [(f"<h3>{words_of(each.label)}</h3>" if every[1:] else "", show(each)) for each in every]
@@ -130,10 +133,10 @@ def page(
         "Side by side": beside,
         "Groups": for_each(lambda each: _compared(each.within, titles)),
         "Rounds and blocks": f'<p class="soft">{BLOCKS_READ}</p>'
-        + for_each(lambda each: _charts(each.within, blocks_chart, has_keys=True) + each.folded(*LAUNCHES)),
+        + for_each(lambda each: _charts(each, blocks_chart, has_keys=True) + each.folded(*LAUNCHES)),
         "Phases": f'<p class="soft">{PHASES_READ}</p>'
-        + for_each(lambda each: phase_keys(each.profile) + _charts(each.within, timeline) + each.folded(*MEDIANS)),
-        "Energy and utilization": for_each(lambda each: _charts(each.within, bars) + each.folded(*READINGS)),
+        + for_each(lambda each: phase_keys(each.profile) + _charts(each, timeline) + each.folded(*MEDIANS)),
+        "Energy and utilization": for_each(lambda each: _charts(each, bars) + each.folded(*READINGS)),
         "Findings": fragment(audit_report(audit(runs), runs, "warning", "kit audit")),
         "Published figures": "".join(map(fragment, published)),
         "How it was measured": for_each(_method),
@@ -157,6 +160,11 @@ def page(
     )
 
 
+def _shown(label: str, profile: Profile) -> Shown:
+    run = read_run(label, profile)
+    return Shown(label, profile, run, compare([run], axes=OF_CELLS), profile_report(profile))
+
+
 def _verdicts(comparison: Comparison, titles: Mapping[str, str]) -> str:
     """Return what is concluded of each group: its sentences, or what each row is against its baseline."""
     sentences = {table.title: table.sentences for table in comparison_report(comparison, titles).tables}
@@ -173,11 +181,12 @@ def _compared(comparison: Comparison, titles: Mapping[str, str]) -> str:
     return f'<div class="tables">{fragment(comparison_report(comparison, titles)._replace(headline=()))}</div>'
 
 
-def _charts(within: Comparison, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
+def _charts(each: Shown, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
     """Return a chart of each group that tables show: with networks, operations are ceilings."""
+    within = each.within
     groups, charts = [group for group in within.groups if not is_operation(group.rows[0].cell)], list[str]()
     for group in groups or within.groups:
-        members = members_of(group)
+        members = members_of(each.run, group)
         size = LOOKS if has_keys else len(members)
         for first in range(0, len(members), size):
             part = members[first : first + size]

@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, get_args
 
-from kit.compare.blocks import block_times_ns
-from kit.compare.comparison import GroupRows, Row
 from kit.compare.metrics import METRICS
-from kit.compare.sample import whole_key
-from kit.profile.launch import Launch, PhaseName
+from kit.compare.rows import GroupRows, Row
+from kit.compare.runs import Run, whole_key
+from kit.compare.table import LaunchRow
+from kit.profile.launch import PhaseName
 from kit.profile.schema import Profile
 from kit.report.columns import WORDS
 from kit.report.html import words_of
@@ -40,8 +40,8 @@ BARS = (
 SCALED = 100  # a log axis of a wider range than 8 has ticks at 1, 2 and 5 up to this range, else at powers of ten
 
 
-class Block(NamedTuple):
-    """One block of a cell."""
+class Point(NamedTuple):
+    """One block of a cell, as a chart shows it."""
 
     round: int
     begin_ns: int
@@ -54,29 +54,25 @@ class Member(NamedTuple):
 
     row: Row
     look: int
-    launches: Sequence[Launch]  # all, with all cycles
-    blocks: Sequence[Block]
+    launches: Sequence[LaunchRow]  # all, with all cycles
+    blocks: Sequence[Point]
 
 
-def members_of(group: GroupRows) -> list[Member]:
+def members_of(run: Run, group: GroupRows) -> list[Member]:
     """Return the cells of a group of one profile."""
     members, looks = list[Member](), list[int]()
     for row in group.rows:
-        (sample,) = row.samples
+        sample = run.samples[row.cell_key]
         used = looks[len(looks) // LOOKS * LOOKS :]  # by cells in the same chart
         usual = [FRAMEWORKS.index(row.cell.backend)] if row.cell.backend in FRAMEWORKS else []
         looks.append(next(look for look in (*usual, *range(len(FRAMEWORKS), LOOKS), *range(LOOKS)) if look not in used))
-        whole = next(result for result in sample.run.profile.cells if result.key == sample.cell_key)
-        launches = [launch for launch in whole.launches if whole_key(launch.group) == sample.group]
-        clean = {(launch.group, launch.round, cycle) for launch in sample.good for cycle in launch.blocks.cycle}
-        blocks = [
-            Block(launch.round, begin_ns, step_ns, (launch.group, launch.round, cycle) in clean)
+        launches = [launch for launch in sample.launches if whole_key(launch.group) == sample.group]
+        points = [
+            Point(launch.round, block.begin_ns, block.step_ns, launch.is_figure and block.counts)
             for launch in launches
-            for cycle, begin_ns, step_ns in zip(
-                launch.blocks.cycle, launch.blocks.begin_ns, block_times_ns(launch), strict=True
-            )
+            for block in launch.rows()
         ]
-        members.append(Member(row, looks[-1], launches, blocks))
+        members.append(Member(row, looks[-1], launches, points))
     return members
 
 
@@ -98,7 +94,7 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
     bottom, top = math.log(low / room), math.log(high * room)
     band = (WIDTH - LEFT - RIGHT) / len(rounds)
 
-    def x(block: Block) -> float:
+    def x(block: Point) -> float:
         first_ns, last_ns = min(times[block.round]), max(times[block.round])
         part = (block.begin_ns - first_ns) / (last_ns - first_ns) if last_ns > first_ns else 0.5
         return LEFT + band * (rounds.index(block.round) + 0.1 + 0.8 * part)
@@ -136,14 +132,14 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
 
 def timeline(title: str, members: Sequence[Member]) -> str:
     """Return the first round that most members have: a row a launch, its phases with their names, its blocks."""
-    rounds = [launch.round for member in members for launch in member.launches if launch.phases]
+    rounds = [launch.round for member in members for launch in member.launches if launch.record.phases]
     if not rounds:
         return ""
     number = statistics.mode(rounds)
     rows = [(member, launch) for member in members for launch in member.launches if launch.round == number]
     parts = [
-        ([(phase.begin_ns, phase.duration_ns) for phase in launch.phases],
-         list(zip(launch.blocks.begin_ns, launch.blocks.span_ns, strict=True)))
+        ([(phase.begin_ns, phase.duration_ns) for phase in launch.record.phases],
+         [(block.begin_ns, block.span_ns) for block in launch.rows()])
         for _, launch in rows
     ]  # fmt: skip
     spans = [span for phases, blocks in parts for span in (*phases, *blocks)]
@@ -156,7 +152,7 @@ def timeline(title: str, members: Sequence[Member]) -> str:
     for index, ((member, launch), (_, blocks)) in enumerate(zip(rows, parts, strict=True)):
         y, names = TOP + ROW_HIGH * index, list[str]()
         body.append(_text(RIGHT, y + 10, member.row.name))
-        for phase in launch.phases:
+        for phase in launch.record.phases:
             at, wide = RIGHT + (phase.begin_ns - begin_ns) * scale, phase.duration_ns * scale
             name, fill = phase.name.replace("_", " "), PHASES.index(phase.name)
             names.append(f"{name} {duration(phase.duration_ns)}")

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from kit.compare.notes import headline_of
+from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.printable import printable_line
 from kit.report.headline import device_words
@@ -285,7 +285,7 @@ def _write_around(
     (body,), width_in = figure.subfigs, figure.get_figwidth()
     machines, origins, at_left = list[str](), list[str](), {"x": PAD_IN / width_in, "ha": "left"}
     for label, profile in request.profiles:
-        head = headline_of(label, profile)
+        head = read_run(label, profile, all_cycles=True).headline
         named = f"{label}: " if len(request.profiles) > 1 else ""
         machines.append(f"{named}{head.suite} on {' · '.join(device_words(head))}")
         origins.append(f"{label} · {moment(head.created)} · {counted(head.rounds, 'round')} · kit {head.kit}")

@@ -15,13 +15,13 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from kit.compare.axes import Axes
-from kit.compare.ceilings import beside, best_product, ceilings_of, named, without_operations
+from kit.compare.ceilings import beside, best_product, named, without_operations
 from kit.compare.compare import OF_CELLS, compare, compare_within
-from kit.compare.comparison import Comparison
 from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
-from kit.compare.paired_ratios import cycle_log_ratios, log_ratios
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
+from kit.compare.ratios import cycle_log_ratios, log_ratios
+from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
 from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
@@ -307,12 +307,12 @@ def _rounds(request: PlotRequest) -> list[Row]:
     rows, step = list[Row](), METRICS["step_ns"]
     for label, profile in request.profiles:
         networks = without_operations(profile)
-        with_all_cycles = read_run(label, networks, all_cycles=True)
-        cells = _rows(compare([read_run(label, networks)], axes=OF_CELLS, baseline=request.baseline), request)
-        bases = {cell["group"]: cell["row"].samples[0] for cell in cells if cell["is_baseline"]}
+        run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
+        cells = _rows(compare([run], axes=OF_CELLS, baseline=request.baseline), request)
+        bases = {cell["group"]: run.samples[cell["row"].cell_key] for cell in cells if cell["is_baseline"]}
         rows += [cell | {"ratio": None, "order": (0, 0)} for cell in cells if cell["step_ns"] is None]
         for index, cell in enumerate(cells):
-            pair = cell["row"].samples[0], bases[cell["group"]]
+            pair = run.samples[cell["row"].cell_key], bases[cell["group"]]
             whole = [with_all_cycles.samples[sample.cell_key] for sample in pair]
             logs, cycles = log_ratios(step, *whole), cycle_log_ratios(step, *whole)
             if cell["row"].versus is None or not logs:
@@ -320,7 +320,8 @@ def _rounds(request: PlotRequest) -> list[Row]:
             counting, clean = log_ratios(step, *pair), cycle_log_ratios(step, *pair)
             logs |= counting
             # Where others disturbed every round, none of them counts.
-            if pair[1].together.is_disturbed(*(sample.cell_key for sample in pair)):
+            together = pair[1].together
+            if together is not None and together.is_disturbed(*(sample.cell_key for sample in pair)):
                 counting = {}
             cell |= {"taken_pct": None, "disturbed": not counting}
             for number, log in logs.items():
@@ -343,8 +344,9 @@ def _roofline(request: PlotRequest) -> list[Row]:
     """
     rows: list[Row] = []
     for label, profile in request.profiles:
-        ceilings, are_alone = ceilings_of(profile), all(is_operation(result.cell) for result in profile.cells)
-        for row in _rows(compare_within(label, profile), request):
+        run, are_alone = read_run(label, profile), all(is_operation(result.cell) for result in profile.cells)
+        ceilings = run.ceilings
+        for row in _rows(compare([run], axes=OF_CELLS), request):
             here = beside(row["cell"], ceilings)
             best = {roof.cell.precision: best_product(roof.cell, here) for roof in named("matmul", here)}
             row |= {"slopes": named("triad", here), "roofs": list(best.values())}

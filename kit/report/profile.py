@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Any, get_args
 
-from kit.compare.blocks import block_times_ns, pipeline_ratio
+from kit.compare.clean import count_blocks
 from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
-from kit.compare.sample import launch_marks, launch_sample
+from kit.compare.runs import launch_marks, launch_sample
+from kit.compare.table import BlockTable, LaunchRow
 from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
@@ -79,19 +81,22 @@ def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[
 def _measured(profile: Profile) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
     rows: dict[str, list[list[Any]]] = {title: [] for title in TABLES}
-    records = []
+    records, table = [], BlockTable.of(profile.cells)
+    count_blocks(table, profile.suite.plan.cycles, all_cycles=True)
     for result in profile.cells:
-        medians_ns = phases_ns(result.launches)
+        medians_ns = phases_ns(table.by_cell[result.key])
         phases = {name: duration(medians_ns[name]) if name in medians_ns else "" for name in get_args(PhaseName)}
         rows["Phases, median over rounds"].append([result.key, phases])
         rows["Workers"].append([result.key, *_worker(result)])
         rows["Classes, over the repeats of a fit"] += _classes(result)
-        for launch in result.launches:
-            records.append(launch_record(result, launch))
+        for row in table.by_cell[result.key]:
+            records.append(launch_record(row))
+            # What one that failed had measured is shown, too.
+            launch, whole = row.record, replace(row, counting=row.blocks)
             head = [result.key, str(launch.round + 1)]  # rounds are counted from 1
-            rows["Launches"].append([*head, *_launch(result, launch)])
-            rows["Fits"] += [[*head, *_fit(launch, launch.fit)]] if launch.fit is not None else []
-            grown = {name: by_name(name, value) for name, value in counters_per_step([launch]).items()}
+            rows["Launches"].append([*head, *_launch(row)])
+            rows["Fits"] += [[*head, *_fit(whole, launch.fit)]] if launch.fit is not None else []
+            grown = {name: by_name(name, value) for name, value in counters_per_step([whole]).items()}
             rows["Counters per step"].append([*head, grown])
             if (events := launch.device_events) is not None:
                 times = duration(events.host_ns, 4), duration(events.device_ns, 4)
@@ -185,16 +190,17 @@ def _worker(result: CellResult) -> list[str]:
     return [" / ".join(dict.fromkeys(map(one_line, filter(None, column)))) or NONE for column in columns]
 
 
-def _launch(result: CellResult, launch: Launch) -> list[str]:
-    device, values = ", ".join(launch.device_ids) or result.cell.device, [NONE] * 7
+def _launch(row: LaunchRow) -> list[str]:
+    launch = row.record
+    device, values = ", ".join(launch.device_ids) or row.cell.device, [NONE] * 7
     if (failure := launch.failure) is not None:
         # An exception's last line there is the exception.
         tail = "" if "type" in failure.reason.values else failure.stderr_tail
         notes = [": ".join([f"failed in {failure.phase}: {sentence(failure.reason)}", *tail.strip().splitlines()[-1:]])]
-    elif not launch.gave_number:
+    elif not row.gives_number:
         notes = ["no blocks"]
     else:
-        sample, steps_ns = launch_sample(result, launch), block_times_ns(launch)
+        sample, steps_ns = launch_sample(row), row.times_ns()
         times_ns = (value(sample, "latency_ns"), launch.p95_ns, launch.p99_ns)
         values = [
             duration(value(sample, "step_ns") or 0, 4),
@@ -203,18 +209,18 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
             known(value(sample, "samples_per_s"), number),
             known(value(sample, "peak_memory_b"), size),
         ]
-        notes = [sentence(note) for note in launch_marks(result.cell, launch)]
+        notes = [sentence(note) for note in launch_marks(row)]
     return [device, *values, ", ".join(notes)]
 
 
-def launch_record(result: CellResult, launch: Launch) -> dict[str, object]:
+def launch_record(row: LaunchRow) -> dict[str, object]:
     """Return the numbers of a launch; rounds are counted from 1."""
-    sample = launch_sample(result, launch)
-    record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
+    sample, launch = launch_sample(row), row.record
+    record: dict[str, object] = {"cell": row.cell.key, "group": launch.group, "round": launch.round + 1}
     record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
-    device = " ".join(launch.device_ids) or result.cell.device
+    device = " ".join(launch.device_ids) or row.cell.device
     record |= {"device": device, "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
-    record["marks"] = " ".join(note.code for note in launch_marks(result.cell, launch))
+    record["marks"] = " ".join(note.code for note in launch_marks(row))
     record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
     record |= {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
     return record | {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
@@ -238,7 +244,7 @@ def _energy(reading: Energy) -> list[str]:
     ]
 
 
-def _fit(launch: Launch, fit: Fit) -> list[str]:
+def _fit(launch: LaunchRow, fit: Fit) -> list[str]:
     if fit.confusion is not None:
         score = f"accuracy {hundredths(scores_of(fit.confusion).accuracy)} %"
     elif fit.mean_squared_error is not None:
@@ -248,8 +254,8 @@ def _fit(launch: Launch, fit: Fit) -> list[str]:
     return [
         str(fit.epochs),
         f"{fit.updates} of {fit.all_updates}" if fit.is_part else str(fit.updates),
-        duration(sum(launch.blocks.duration_ns)),
-        known(pipeline_ratio(launch, fit), percent),
+        duration(sum(launch.counting.duration_ns)),
+        known(launch.pipeline_ratio, percent),
         known(fit.test_ns, duration),
         score,
     ]

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kit.compare.comparison import Comparison, GroupRows, Row
-from kit.compare.fail_if_slower import limited_rows
-from kit.compare.metrics import METRICS, details, short_name
+from kit.compare.metrics import METRICS, short_name
+from kit.compare.rows import Comparison, GroupRows, Row
+from kit.compare.verdicts import limited_rows
 from kit.profile.cell import AXES
 from kit.report.columns import WORDS
 from kit.report.quantity import duration
@@ -48,7 +48,7 @@ def document(comparison: Comparison) -> dict[str, object]:
 
 def numbers(row: Row) -> dict[str, Any]:
     """Return the metrics of a row, and what was counted and sampled."""
-    return _part(row, "", "rare", "energy", "fit", "reach") | _details(row)
+    return _part(row, "", "rare", "energy", "fit", "reach") | row.details
 
 
 def _part(row: Row, *parts: str) -> dict[str, Any]:
@@ -60,10 +60,6 @@ def _part(row: Row, *parts: str) -> dict[str, Any]:
             known = {name: value for name, value in known.items() if value is not None}
         kept |= known if not part or any(value is not None for value in known.values()) else {}
     return kept
-
-
-def _details(row: Row) -> dict[str, Any]:
-    return details(row.samples[0]) if len(row.samples) == 1 else {}
 
 
 def _struct(prefix: str, read: Callable[[Row], Any], names: Iterable[str] = (), *, always: bool = False) -> Column:
@@ -106,7 +102,7 @@ FIELDS = (
     _struct("break_even_", lambda row: row.break_even),
     _struct("efficiency_", lambda row: row.scaling and row.scaling.efficiency),
     _struct("all_reduce_", lambda row: row.scaling and row.scaling.all_reduce),
-    field("", _details),
+    field("", lambda row: row.details),
     field("rule"),
     field("by"),
 )

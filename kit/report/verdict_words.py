@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 
-from kit.compare.comparison import Comparison, Row
-from kit.compare.metric import Metric
 from kit.compare.metrics import METRICS
+from kit.compare.ratios import Metric
+from kit.compare.rows import Comparison, Row
 from kit.report.plain import one_line
 from kit.report.quantity import counted, decimals
 from kit.report.sentences import sentence

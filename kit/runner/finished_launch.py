@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from kit.compare.clean_cycles import DEVICE_OTHERS
+from kit.compare.clean import DEVICE_OTHERS
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.reason import Reason, reason

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.compare.clean_cycles import CYCLES_LEAST, RoundCycles, count_results
+from kit.compare.clean import CYCLES_LEAST, RoundCycles, count_blocks
 from kit.compare.metrics import METRICS
-from kit.compare.paired_ratios import log_ratios, series
+from kit.compare.ratios import log_ratios, series
+from kit.compare.runs import group_samples
 from kit.compare.same_code import blocked_by_code
-from kit.compare.sample import group_samples
+from kit.compare.table import BlockTable
 from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult, Group
@@ -105,7 +106,7 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[B
         gone |= {cell.key for cell in plan.cells if cell.task == "fit"}
     if is_repeated or (ceiling_rounds is not None and number >= ceiling_rounds):
         gone |= {cell.key for cell in plan.cells if is_operation(cell)}
-    rounds = count_results(_results(plan.cells, before), plan.suite.plan.cycles)[1] if is_repeated else {}
+    rounds = _rounds(plan, plan.cells, before) if is_repeated else {}
     left = []
     for group in plan.groups:
         lasting = msgspec.structs.replace(group, cells=[key for key in group.cells if key not in gone])
@@ -124,7 +125,7 @@ def repeats_to_come(plan: RunPlan, launches: Sequence[Launch], done: int) -> Rep
     planned = plan.suite.rounds
     left = 0 if plan.suite.precision_pct is not None else math.ceil(REPEATED_ROUNDS * planned) - max(0, done - planned)
     stepping = [cell for cell in plan.cells if cell.task != "fit" and not is_operation(cell)]
-    rounds = count_results(_results(stepping, launches), plan.suite.plan.cycles)[1]
+    rounds = _rounds(plan, stepping, launches)
     repeating = [group.cells for group in plan.groups if _has_clean(rounds.get(group.key, {}))]
     return Repeats(
         rounds=max(0, min(left, max((_lacking(known, planned) for known in rounds.values()), default=0))),
@@ -148,11 +149,18 @@ def _has_clean(rounds: Mapping[int, RoundCycles]) -> bool:
     return sum(known.clean for known in rounds.values()) >= CYCLES_LEAST
 
 
-def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> list[CellResult]:
-    return [
+def _rounds(
+    plan: RunPlan, cells: Iterable[Cell], launches: Sequence[Launch]
+) -> Mapping[str, Mapping[int, RoundCycles]]:
+    """Return the rounds of each group, as `kit compare` counts them."""
+    return count_blocks(_table(cells, launches), plan.suite.plan.cycles).by_group
+
+
+def _table(cells: Iterable[Cell], launches: Sequence[Launch]) -> BlockTable:
+    return BlockTable.of(
         CellResult(key=cell.key, cell=cell, launches=[launch for launch in launches if launch.cell_key == cell.key])
         for cell in cells
-    ]
+    )
 
 
 def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:
@@ -169,8 +177,9 @@ def is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool:
         return False
     valid = [launch for launch in launches if launch.group == group.key]
     cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
-    results, _ = count_results(_results(cells_of_group, valid), plan.suite.plan.cycles)
-    samples, step = group_samples(group, results), METRICS["step_ns"]
+    table, step = _table(cells_of_group, valid), METRICS["step_ns"]
+    count_blocks(table, plan.suite.plan.cycles)
+    samples = group_samples(group, cells_of_group, table)
     if len(group.cells) == 1:
         known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]
         return precise_enough([math.log(step_ns) for step_ns in known if step_ns > 0], precision_pct)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kit.clock import now_ns
-from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
+from kit.compare.clean import CYCLES_LEAST, DEVICE_OTHERS, clean_cycles, disturbance
+from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, StepPlan
 from kit.profile.reason import Reason, reason
@@ -231,9 +232,9 @@ class _Round:
                 others = max(others, fraction or 0.0)
                 if fraction is not None and cycle >= plan.cycles:
                     break
-            measured = [(worker.cell(key), worker.launches[key, group.key]) for key, worker in holders.items()]
-            measured = [(cell, launch) for cell, launch in measured if launch.gave_number]
-            cycles = cycles_of(measured, plan.cycles)[0] if measured else None
+            ran = [(worker.cell(key), worker.launches[key, group.key]) for key, worker in holders.items()]
+            measured = [LaunchRow(cell, launch, launch.blocks) for cell, launch in ran if launch.gave_number]
+            cycles = clean_cycles(measured, plan.cycles) if measured else None
             before, clean = clean, cycles.clean if cycles is not None else 0
             # Others that take a little of every block disturb a cycle without disturbing one of its blocks.
             others = others or max(cycles.others.values() if cycles is not None else (0.0,))
@@ -251,7 +252,7 @@ class _Round:
             return None
         blocks, step_ns = ran
         self._add(group, key, worker, blocks, step_ns)
-        return next(iter(disturbances(worker.cell(key), worker.launches[key, group.key], blocks)), None)
+        return disturbance(worker.cell(key), worker.launches[key, group.key], blocks)
 
     def _long_block(self, group: Group, key: str, worker: Worker, seconds: float) -> None:
         """Run the block over which energy is measured; once more where others disturbed it: the better one counts."""
@@ -262,7 +263,7 @@ class _Round:
             if (blocks := worker.long_block(key, group.key, seconds)) is None:
                 return
             self._add_device_others(cell, blocks)
-            fraction = disturbances(cell, launch, blocks)[0]
+            fraction = disturbance(cell, launch, blocks)
             # A board's joules have no part in what the CPUs do: there processes on it count, and joules are refused.
             taken = fraction if cell.device == "cpu" else blocks.counters[DEVICE_OTHERS][0]
             tries.append((taken or 0.0, blocks))

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from kit.clock import now_ns
-from kit.compare.clean_cycles import count_cycles
+from kit.compare.clean import count_blocks
+from kit.compare.table import BlockTable
 from kit.errors import KitError
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.private import published
@@ -236,14 +237,12 @@ class Run:
 
 def _add_percentiles(profile: Profile, steps: Mapping[str, Steps]) -> None:
     """Add the percentiles of each cell's steps, of all launches together: one alone has few where steps are long."""
-    counted = count_cycles(profile)
-    for result, counted_result in zip(profile.cells, counted.profile.cells, strict=True):
+    table = BlockTable.of(profile.cells)
+    count_blocks(table, profile.suite.plan.cycles)
+    for result in profile.cells:
         every = {launch_id(launch): launch for launch in result.launches if launch.gave_number}
-        cycles = {
-            launch_id(launch): launch.blocks.cycle
-            for launch in counted.figure_launches(counted_result)
-            if launch.gave_number
-        }
+        figures = [launch for launch in table.by_cell[result.key] if launch.is_figure]
+        cycles = {launch_id(launch.record): launch.counting.cycle for launch in figures}
         clean, whole = (
             [timed_steps(every[name], steps[name], cycles_used) for name, cycles_used in known.items()]
             for known in (cycles, dict.fromkeys(every))

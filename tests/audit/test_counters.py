@@ -5,7 +5,7 @@ import pytest
 from profile_builder import group, member, profile
 
 from kit.audit.audit import findings_of as audit
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
 from kit.profile.cell import Variant
 from kit.profile.launch import Compilations, Threads
 from kit.profile.reason import reason

@@ -21,7 +21,7 @@ from pathlib import Path
 from kit_process import kit
 from measuring import printed
 
-from kit.compare.ceilings import ceilings_of
+from kit.compare.runs import run_of
 from kit.profile.store import read_profile
 
 # As many blocks as the suite has of each product, as long as its own.
@@ -95,7 +95,7 @@ def by_the_suite(device: str, sizes: list[int], rounds: int) -> dict[int, tuple[
             sys.exit(done.stderr)
         print(f"the suite's products took {time.perf_counter() - begin:.0f} s")
         best: dict[int, tuple[float, str]] = {}
-        for ceiling in ceilings_of(read_profile(path / "run.json")):
+        for ceiling in run_of("", read_profile(path / "run.json"), all_cycles=True).ceilings:
             n = ceiling.cell.parameters["n"]
             best[n] = max(best.get(n, (0.0, "")), (ceiling.rate / 1e9, ceiling.cell.backend))
         return best

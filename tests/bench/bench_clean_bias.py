@@ -13,7 +13,7 @@ A disturbed cycle is measured again until 12 are clean or 24 have run. A round w
 again, too, up to half as many rounds as were planned. A run without any round that counts keeps all cycles, as the kit
 does.
 
-    chosen by        others ≤ 10 %: the kit's rule (`kit.compare.clean_cycles`) with this limit
+    chosen by        others ≤ 10 %: the kit's rule (`kit.compare.clean`) with this limit
                      time: what must not be done. A cycle counts by the steps' own times in the round, of both cells
     bias             mean over runs of the log-ratio, less the planted one, with its Monte Carlo error (SE), in percent
     holds            95 % intervals of a run that hold the planted ratio
@@ -35,7 +35,8 @@ import numpy as np
 from measuring import printed
 from neighbours import BURST_S, MEAN_BURST_S
 
-from kit.compare import clean_cycles
+from kit.compare import clean
+from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS
@@ -220,27 +221,28 @@ def launches(blocks):
         )
         threads = Threads(requested=CPUS, reported=CPUS, reason=None, cpus=list(range(CPUS)))
         launch = Launch(cell_key=cell.key, group="g", round=0, process=name, started="", threads=threads, blocks=made)
-        measured.append((cell, launch))
+        measured.append(LaunchRow(cell, launch, launch.blocks))
     return measured
 
 
 @contextmanager
 def limit_of(most) -> Iterator[None]:
     """Let the kit's rule have another limit."""
-    before = clean_cycles.OTHERS_MOST
-    clean_cycles.OTHERS_MOST = most
+    before = clean.OTHERS_MOST
+    clean.OTHERS_MOST = most
     try:
         yield
     finally:
-        clean_cycles.OTHERS_MOST = before
+        clean.OTHERS_MOST = before
 
 
 def by_others(most, blocks, measured):
     with limit_of(most):
         # All rounds are judged as one, so the limit of a round's mean is not in it. It matters where a block may show
         # more than the limit by chance, as here with 5 % alone.
-        _, flags = clean_cycles.cycles_of(measured, PLANNED)
-    return np.reshape(flags[0], blocks.steps[0].shape)
+        clean.clean_cycles(measured, PLANNED)
+    flags = [cycle not in measured[0].left_out for cycle in measured[0].blocks.cycle]
+    return np.reshape(flags, blocks.steps[0].shape)
 
 
 def by_median(blocks, _measured):
@@ -278,7 +280,7 @@ def run_logs(blocks, clean, numbers, planned):
     for number in numbers:
         taken = np.flatnonzero(clean[number])[:PLANNED]
         ran = taken[-1] + 1 if taken.size == PLANNED else CYCLES
-        if taken.size >= clean_cycles.CYCLES_LEAST:
+        if taken.size >= clean.CYCLES_LEAST:
             logs.append(log_ratio(blocks, number, taken))
             cycles.append((taken.size, ran))
         if len(logs) == planned:

@@ -39,8 +39,8 @@ from measuring import printed
 from neighbours import measure
 
 from kit.compare.metrics import METRICS, value
-from kit.compare.paired_ratios import log_ratios
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
+from kit.compare.ratios import log_ratios
 from kit.profile.store import read_profile
 from kit.stats.estimate import RULE, over
 from kit.stats.multiple_tests import judge
@@ -117,7 +117,7 @@ def reduced(name, profile):
     """Return what verdicts on a piece are made of: log-ratios of each group's pairs, and levels of its cells."""
     groups = []
     for group in read_run(name, profile).groups:
-        runs, counted = group.samples, group.counted
+        runs, counted = group.samples, group.rounds
         names = {key: sample.name.removeprefix("variant ") for key, sample in runs.items()}
         cell = next(iter(runs.values())).cell
         known = [known for part in group.parts for known in counted.rounds.get(part.key, {}).values()]

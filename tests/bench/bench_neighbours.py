@@ -44,11 +44,10 @@ from bench_self import share, spread
 from measuring import Interval, printed
 from neighbours import KINDS, Neighbour, measure, wall_path
 
-from kit.compare.clean_cycles import count_cycles
-from kit.compare.family import Family
 from kit.compare.metrics import METRICS
-from kit.compare.paired_ratios import log_ratios
-from kit.compare.sample import read_run as run_of
+from kit.compare.notes import read_run as run_of
+from kit.compare.ratios import log_ratios
+from kit.compare.verdicts import Family
 from kit.profile.store import read_profile
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, over, over_rounds
 from kit.stats.multiple_tests import judge
@@ -104,11 +103,10 @@ def read_runs(folder, *, is_aa):
 
 def pair_results(profile, rule):
     """Return what a rule says of each pair: group's key -> title of the pair -> result."""
-    rounds = count_cycles(profile).rounds
     results = {}
     for group in run_of("", profile, all_cycles=rule == RULE_OF_ALL_CYCLES).groups:
-        counted = group.counted
-        known = [of_round for part in group.parts for of_round in rounds.get(part.key, {}).values()]
+        counted = group.rounds
+        known = [of_round for part in group.parts for of_round in counted.by_group.get(part.key, {}).values()]
         ran = sum(of_round.ran for of_round in known)
         clean = sum(of_round.clean for of_round in known if of_round.counts)
         # Where no round counts the kit shows all cycles: they are no clean ones.

@@ -27,8 +27,8 @@ import msgspec
 from measuring import Interval, case_parser, chosen_cells, name_of, printed, run_rounds
 
 from kit.compare.metrics import METRICS
-from kit.compare.paired_ratios import log_ratios
-from kit.compare.sample import group_samples
+from kit.compare.ratios import log_ratios
+from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile
 from kit.runner.interpreters import interpreter_for
@@ -76,7 +76,7 @@ class Judged(NamedTuple):
 
 def judge(profile, group):
     """Return what the rounds say of one cell."""
-    samples = group_samples(group, [result for result in profile.cells if result.key in group.cells])
+    samples = run_of("", profile, all_cycles=True).samples
     kit_cell, *loops = group.cells
     rows, ratios, highs = [], [], []
     for loop in loops:

@@ -28,8 +28,8 @@ from msgspec.structs import replace
 from scipy import stats
 
 from kit.compare.metrics import METRICS
-from kit.compare.paired_ratios import log_ratios
-from kit.compare.sample import group_samples
+from kit.compare.ratios import log_ratios
+from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import launch_id, read_profile, read_steps
 from kit.stats.estimate import RULE, over, over_rounds
@@ -55,7 +55,7 @@ class SelfCell:
     def __init__(self, profile, steps, group):
         launches = launches_of(profile, group)
         a, b = ({launch.round: launch for launch in launches[key] if launch.gave_number} for key in group.cells)
-        samples = group_samples(group, [result for result in profile.cells if result.key in group.cells])
+        samples = run_of("", profile, all_cycles=True).samples
         ratios = log_ratios(METRICS["step_ns"], *(samples[key] for key in group.cells))
         self.name = name_of(next(result.cell for result in profile.cells if result.key == group.cells[0]))
         self.logs = list(ratios.values())

@@ -37,10 +37,9 @@ import numpy as np
 from measuring import Interval, name_of, printed
 from neighbours import TURNS, Children, measure, wall_path
 
-from kit.compare.clean_cycles import count_cycles
 from kit.compare.metrics import METRICS, value
-from kit.compare.paired_ratios import log_ratios
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
+from kit.compare.ratios import log_ratios
 from kit.profile.store import read_profile
 from kit.runner.cpus import usable_cpus
 from kit.stats.estimate import over_rounds
@@ -92,15 +91,15 @@ def neighbour(kind, cpu):
 def read_result(path):
     """Return what a run says."""
     profile = read_profile(path)
-    counted = count_cycles(profile)
+    run = read_run("", profile)
     steps, ratios = {}, {}
-    for group in read_run("", profile).groups:
+    for group in run.groups:
         samples = list(group.samples.values())
         steps |= {name_of(of.cell): math.log(step_ns) for of in samples if (step_ns := value(of, "raw_step_ns"))}
         for sample, other in combinations(samples, 2):
             if logs := list(log_ratios(METRICS["step_ns"], sample, other).values()):
                 ratios[f"{name_of(sample.cell)} ÷ {other.cell.backend}"] = logs
-    rounds = [of_round for of_group in counted.rounds.values() for of_round in of_group.values()]
+    rounds = [of_round for of_group in run.rounds.by_group.values() for of_round in of_group.values()]
     others = fmean(share for of_round in rounds for share in of_round.others.values())
     noted = json.loads(wall_path(path).read_text()) if wall_path(path).exists() else {}
     clean, ran = (sum(counts) for counts in zip(*((known.clean, known.ran) for known in rounds), strict=True))

@@ -27,9 +27,8 @@ import numpy as np
 from bench_self import share
 from measuring import printed
 
-from kit.compare.conclusions import leaders_of
-from kit.compare.family import Family, family_of
 from kit.compare.metrics import METRICS
+from kit.compare.verdicts import Family, family_of, leaders_of
 from kit.stats.estimate import over, over_rounds
 from kit.stats.multiple_tests import judge
 from kit.stats.runs import RunLevel, over_runs

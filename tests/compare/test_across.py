@@ -6,7 +6,8 @@ import pytest
 
 from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
-from kit.compare.sample import RunTimes, read_run
+from kit.compare.notes import read_run
+from kit.compare.runs import RunTimes
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit

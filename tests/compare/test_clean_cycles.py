@@ -10,12 +10,14 @@ import pytest
 from click.testing import CliRunner
 from msgspec import structs
 
+import kit
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
 from kit.cli.app import app
-from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbances
+from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.compare import compare, compare_within
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
+from kit.compare.runs import run_of
 from kit.compare.suite_table import suite_table
 from kit.profile.launch import Fit, Threads
 from kit.profile.reason import reason
@@ -38,8 +40,8 @@ def compared(built, **more):
 def cycles_of(built):
     """Backend -> of each round the cycles that count."""
     return {
-        result.cell.backend: [set(launch.blocks.cycle) for launch in result.launches]
-        for result in count_cycles(built).profile.cells
+        launches[0].cell.backend: [set(launch.counting.cycle) for launch in launches]
+        for launches in run_of("p", built).table.by_cell.values()
     }
 
 
@@ -65,6 +67,36 @@ def test_a_disturbed_cycle_is_left_out_for_every_cell_of_its_group_and_round():
     expected = [set(range(12)) - {1, 4}, set(range(12)) - {1, 4, 7}]
     assert cycles_of(built) == {"torch": expected, "jax": expected}
     assert all(len(launch.blocks.cycle) == 12 for result in built.cells for launch in result.launches)
+
+
+def test_blocks_say_what_others_took_whether_they_count_and_which_mode_they_are_in(tmp_path):
+    def change(launch):
+        BESIDE(lambda number: (1, 4) if number == 0 else range(10) if number == 1 else ())(launch)
+        launch.blocks.counters[DEVICE_OTHERS] = [int(launch.round == 0 and cycle == 7) for cycle in range(12)]
+
+    built = planted(b.member("torch", change=change), b.member("jax"), rounds=3)
+    columns = kit.load(b.write(tmp_path / "a.json", built)).to_columns("blocks")
+    names = ("cell", "round", "cycle", "others", "disturbed_by", "clean", "counts", "slow")
+    blocks = [dict(zip(names, row, strict=True)) for row in zip(*(columns[name] for name in names), strict=True)]
+    torch = {(block["round"], block["cycle"]): block for block in blocks if "torch" in block["cell"]}
+    disturbed = {place: block["disturbed_by"] for place, block in torch.items() if block["disturbed_by"]}
+    assert disturbed == {(1, 2): "cpus", (1, 5): "cpus", (1, 8): "device"} | {(2, 1 + at): "cpus" for at in range(10)}
+    assert all((block["others"] > 0.1) == (disturbed.get(place) == "cpus") for place, block in torch.items())
+    for block in blocks:  # a cycle is one for both cells, and two clean ones do not make a round
+        place = block["round"], block["cycle"]
+        assert block["clean"] == (place not in disturbed)
+        assert block["counts"] == (block["clean"] and block["round"] != 2)
+        assert block["slow"] is None
+
+
+@pytest.mark.parametrize("profiles", [20, 21])
+def test_marks_are_there_however_many_profiles_are_compared(tmp_path, profiles):
+    for number in range(profiles):
+        built = planted(b.member("torch", change=b.beside_others(0.3)), rounds=3, id=f"run-{number}")
+        b.write(tmp_path / f"p{number:02d}.json", built)
+    document = json.loads(CliRunner().invoke(app, ["compare", str(tmp_path), "--json"], standalone_mode=False).stdout)
+    rows = [row for group in document["groups"] for row in group["rows"]]
+    assert [[mark["code"] for mark in row["marks"]] for row in rows] == [["contended"]] * len(rows)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -238,9 +270,8 @@ def test_others_took_busy_time_that_is_not_the_cells_own_while_no_cpu_was_idle(
         launch.blocks.counters = {names[name]: [value and value * MS] * 12 for name, value in counters.items()}
 
     built = planted(b.member("torch", change=change), rounds=3)
-    (result,), row = built.cells, compared(built)["torch"]
-    fractions = disturbances(result.cell, result.launches[0], result.launches[0].blocks)
-    assert {fraction is not None for fraction in fractions} == {is_disturbed}
+    row, (launch, *_) = compared(built)["torch"], run_of("p", built).table
+    assert {block.disturbed_by for block in launch.rows()} == {"cpus" if is_disturbed else None}
     assert (row.value("rounds"), row.value("contention_pct") is not None) == ((1, True) if is_disturbed else (3, False))
 
 
@@ -251,8 +282,8 @@ def test_cycles_in_which_others_took_most_go_until_they_took_little_of_the_rest(
         launch.blocks.counters["process.cpu_ns"] = (0.9 * capacity_ns).astype(int).tolist()
         launch.blocks.counters["machine.busy_ns"] = ((0.9 + taken) * capacity_ns).astype(int).tolist()
 
-    (result,) = count_cycles(planted(b.member("torch", change=change), rounds=1)).profile.cells
-    left = set(result.launches[0].blocks.cycle)
+    (launch,) = run_of("p", planted(b.member("torch", change=change), rounds=1)).table
+    left = set(launch.counting.cycle)
     assert {8, 9, 10, 11} <= left
     assert len(left) == 10, "six cycles of 8 % and four of nothing have a mean below 5 %"
 
@@ -346,8 +377,8 @@ def test_the_audit_sees_the_cycles_that_count_and_contention_all_that_finished()
     torch = b.member("torch", failed_rounds=failed, change=BESIDE(five_of_twelve, cpus=1.0))
     built = planted(torch, b.member("jax"), rounds=4)
     ((member, _),) = MeasuredRun("", built).groups
-    assert [len(launch.blocks.cycle) for launch in member.launches.values()] == [7, 7, 7]
-    assert [len(launch.blocks.cycle) for launch in member.all_launches.values()] == [12, 12, 12]
+    assert [len(launch.counting.cycle) for launch in member.launches.values()] == [7, 7, 7]
+    assert [len(launch.blocks.cycle) for launch in member.launches.values()] == [12, 12, 12]
     (finding,) = (finding for finding in findings_of(read_run("", built)) if "torch" in finding.cell_key)
     assert (finding.code, finding.severity) == ("cycles_left_out", "note")
     assert (finding.values["cycles"], finding.values["left_out"]) == (48, 15)

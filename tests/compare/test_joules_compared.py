@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kit.compare.compare import compare_within
 from kit.compare.joules import launch_energy
+from kit.compare.table import LaunchRow
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
@@ -193,7 +194,7 @@ def sampled(rng, busy_w, idle_w, update_s):
     (entry,) = samples.energy("steady", [(round(begin_s * S), round(end_s * S))], 10_000, 100)
     idle = Idle((round(0.3 * S), round(3.3 * S)), (round(16.5 * S), round(19.5 * S)))
     launch = Launch(cell_key="", group="g", round=0, process="", started="", energy=[_with_idle(entry, samples, idle)])
-    return launch_energy(b.cell(), launch)
+    return launch_energy(LaunchRow(b.cell(), launch, launch.blocks, energy=launch.energy))
 
 
 def test_net_with_its_uncertainty_holds_the_truth_in_95_of_100_trials_at_least():

@@ -16,6 +16,7 @@ from refusals import refused
 from kit.cli.app import app
 from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
+from kit.compare.runs import run_of
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
 AT_NS = 1_767_268_800_250_000_000
@@ -84,8 +85,8 @@ def test_what_is_wrong_with_a_file_is_one_line_that_names_it(tmp_path, text, wor
 def drawn(built):
     """Watts of each cell's blocks, null where there are none; and all entries of the meter."""
     blocks = {
-        result.cell.backend: [launch_energy(result.cell, launch) for launch in result.launches]
-        for result in built.cells
+        launches[0].cell.backend: [launch_energy(launch) for launch in launches]
+        for launches in run_of("p", built).table.by_cell.values()
     }
     powers = {name: [energy and energy.power_w for energy in energies] for name, energies in blocks.items()}
     launches = [launch for result in built.cells for launch in result.launches]

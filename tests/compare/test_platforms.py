@@ -7,7 +7,7 @@ import pytest
 
 from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.fingerprint.identity import hashed
 from kit.profile.identity import Accelerator

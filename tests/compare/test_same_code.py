@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kit.cli.app import app
 from kit.compare.compare import compare_within
-from kit.compare.fail_if_slower import limit_slow_downs
+from kit.compare.verdicts import limit_slow_downs
 from kit.profile.cell import Variant
 from kit.profile.launch import ImportedCode, ImportedFile
 from kit.profile.schema import ProgramSource

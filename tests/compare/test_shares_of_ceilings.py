@@ -7,7 +7,7 @@ import pytest
 
 from kit.compare import metrics
 from kit.compare.ceilings import without_operations
-from kit.compare.compare import compare_within
+from kit.compare.runs import run_of
 from kit.profile.launch import Fit
 
 operations = partial(b.operations, **b.EXACT)
@@ -15,8 +15,7 @@ operations = partial(b.operations, **b.EXACT)
 
 def reach(member, *groups):
     built = b.profile(b.group("g", member), *groups, rounds=3, cycles=3, drift=0.0)
-    rows = {row.cell.key: row for group in compare_within("p", built).groups for row in group.rows}
-    return metrics.reach(rows[member.cell.key].samples[0])
+    return metrics.reach(run_of("p", built).samples[member.cell.key])
 
 
 def network(step_ms, **more):

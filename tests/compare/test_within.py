@@ -3,11 +3,11 @@
 import profile_builder as b
 import pytest
 
+import kit
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
-from kit.compare.conclusions import leaders_of
-from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.metrics import METRICS
+from kit.compare.verdicts import leaders_of, limit_slow_downs
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART
 from kit.report.conclusions import group_sentences
@@ -263,6 +263,18 @@ def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
     slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
     assert marked("two_modes", *steps(jax=4.0, tensorflow=8.0), slow, turns=turns, drift=0.02) == ["torch"]
     assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]
+
+
+def test_the_blocks_of_a_slow_mode_say_so(tmp_path):
+    slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    built = b.profile(b.group("mlp", *steps(jax=4.0), slow), rounds=8, cycles=4, drift=0.02)
+    columns = kit.load(b.write(tmp_path / "a.json", built)).to_columns("blocks")
+    of_rounds = {
+        (name.split("/")[1], number, slow)
+        for name, number, slow in zip(*map(columns.get, ("cell", "round", "slow")), strict=True)
+    }
+    expected = {("torch", 1 + number, number in (1, 3, 4, 6)) for number in range(8)}
+    assert of_rounds == expected | {("jax", 1 + number, None) for number in range(8)}
 
 
 def test_float32_on_a_tpu_has_a_note():

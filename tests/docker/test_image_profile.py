@@ -3,7 +3,7 @@ import os
 import pytest
 
 from kit.audit.audit import findings_of as audit
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
 from kit.profile.store import read_profile
 from kit.version import __version__
 

@@ -9,7 +9,7 @@ import pytest
 from fault_runs import Workplace
 from planted_files import plant
 
-from kit.compare.clean_cycles import count_cycles
+from kit.compare.runs import run_of
 from kit.fingerprint.others_now import others_now
 from kit.profile.store import read_profile
 from kit.runner import quiet
@@ -37,8 +37,8 @@ def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neig
     assert first.startswith("kit: other programs use ")
     assert "% of the CPUs (py" in first
     assert "cycle repeated (" in answer.stderr
-    counted = count_cycles(read_profile(place.path))
-    assert all(group in counted.disturbed for group in counted.rounds)
+    rounds = run_of("p", read_profile(place.path)).rounds
+    assert rounds.disturbed == {*rounds.by_group}
     assert " ms c " in answer.stderr or " µs c " in answer.stderr
 
 

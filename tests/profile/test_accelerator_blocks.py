@@ -4,7 +4,7 @@ import numpy as np
 import profile_builder as b
 from real_worker import GROUP, launch_of, spec_of, worker_of
 
-from kit.compare.blocks import block_times_ns
+from kit.compare.table import times_ns
 from kit.profile.store import timed_steps
 from kit.runner.finished_launch import finished_launches
 from kit.worker.messages import Done, Join, Measure, Measured
@@ -47,7 +47,7 @@ def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_wai
     (per_wait,) = set(launch.blocks.per_wait)
     # A wait costs less than a hundredth of its steps.
     assert 1.01 * per_wait * PIPELINED_NS >= 100 * (WAITED_NS - PIPELINED_NS)
-    assert max(block_times_ns(launch)) <= 1.01 * PIPELINED_NS
-    assert set(block_times_ns(launch, "latency")) == {WAITED_NS}
+    assert max(times_ns(launch.blocks)) <= 1.01 * PIPELINED_NS
+    assert set(times_ns(launch.blocks, "latency")) == {WAITED_NS}
     assert set(timed_steps(launch, finished.steps).tolist()) == {WAITED_NS}
     assert launch.p95_ns == WAITED_NS

@@ -16,7 +16,7 @@ from kit.audit.audit import findings_of as audit
 from kit.audit.finding import Finding
 from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare, compare_within
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kit.audit.audit import findings_of as audit
 from kit.compare.compare import compare, compare_within
-from kit.compare.sample import read_run
+from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.report.comparison import comparison_report, why_report

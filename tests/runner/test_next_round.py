@@ -5,8 +5,8 @@ import pytest
 from profile_builder import S
 from scripted_launcher import Death, ScriptedLauncher
 
-from kit.compare.blocks import block_times_ns
-from kit.compare.clean_cycles import count_cycles
+from kit.compare.runs import run_of
+from kit.compare.table import times_ns
 from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.profile.store import read_profile, read_steps
@@ -26,7 +26,7 @@ def log_ratios(profile, a, b):
     by_backend = {cell.cell.backend: cell.launches for cell in profile.cells}
 
     pairs = zip(by_backend[a], by_backend[b], strict=True)
-    times = [[block_times_ns(launch) for launch in pair] for pair in pairs]
+    times = [[times_ns(launch.blocks) for launch in pair] for pair in pairs]
     return [float(np.median(np.log(np.divide(mine, yours)))) for mine, yours in times]
 
 
@@ -190,7 +190,7 @@ def test_what_a_rank_itself_fails_with_is_the_cells_own_failure(conducted, raise
 
 def clean_of(profile):
     """Per round, how many cycles ran, and how many are clean."""
-    (rounds,) = count_cycles(profile).rounds.values()
+    (rounds,) = run_of("p", profile).rounds.by_group.values()
     return {number: (of_round.ran, of_round.clean) for number, of_round in rounds.items()}
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kit.compare.comparison import Comparison, Row
+from kit.compare.rows import Comparison, Row
 from kit.errors import KitError
 from kit.profile.schema import Profile
 

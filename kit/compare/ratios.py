@@ -1,4 +1,4 @@
-"""How far two samples of a run are apart by a metric: paired as closely as they were measured.
+"""What a metric is, and how far two samples of a run are apart by one: paired as closely as they were measured.
 
 cycle     blocks that took turns ran within a second of each other: the machine's drift cancels in their ratio
 round     the median over its cycles; fresh processes, so that rounds are independent observations
@@ -8,24 +8,74 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from kit.compare.blocks import middle
-from kit.compare.clean_cycles import TAKEN_BAD_PCT
-from kit.compare.metric import Metric
-from kit.compare.sample import CellGroup, Sample
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
+from kit.compare.clean import TAKEN_BAD_PCT
+from kit.compare.runs import CellGroup, Sample
+from kit.compare.table import LaunchRow, middle
+from kit.profile.reason import Reason, Value, reason
 from kit.profile.schema import Group
-from kit.stats.estimate import bounded_exp
+from kit.stats.estimate import SMALLEST_DIFFERENCE, bounded_exp
 from kit.stats.modes_and_trends import trending
 
+MATTERS = math.log1p(SMALLEST_DIFFERENCE)
 # Axes on which cells use their threads otherwise; variants and batches of one framework meet others alike.
 UNLIKE = ("backend", "workload", "compile_mode", "threads", "devices")
 # A variant may set threads by variables, which no axis shows. Pools of equal size differ by one thread that waits.
 THREADS_UNLIKE = 2
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is observed, how it is summed up, and how two cells are compared by it. An entry of METRICS is all it takes.
+
+    Attributes:
+        name: column of CSV, key of JSON and axis of a plot; its ending is its unit.
+        title: of its column in tables; empty: only other formats have it.
+        unit: in which tables show it, a key of `kit.report.columns.WORDS`.
+        observe: of a launch: a number; a list, a number a block; (a, b) whose sums' quotient it is; None: nothing.
+        over: sums up what the launches gave.
+        read: returns the value of a sample at once, instead of these two; with both, `read` is what is shown.
+        runs: of the values of several runs; null: these have no such value.
+        compare: by ratio or by difference; empty: not compared.
+        words: of a value below, and above, the baseline's.
+        matters: the smallest difference that matters, given the baseline's samples and values; on the logarithm for a
+            ratio.
+        kind: what else has to be alike in two launches, as the kind of sensor.
+        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.runs.SESSIONS_SD`).
+        is_slowed: others' work slows it, too, and that spread is not known.
+        per_sample: steps of another batch do another amount of work, so that samples are compared.
+        needs_blocks: launches without a block do not have it.
+        shown: in every table, in wide ones, or only in other formats.
+        part: of a fit, of energy or of reach: other formats have it where a row has any of these; "rare": where it has
+            this one.
+        runs_of: name of the metric whose values of several runs `runs` takes; empty: this one.
+        mark: letter behind the value, where this other value is true.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    observe: Callable[[Sample, LaunchRow], Any] | None = None
+    over: Callable[[list[Any]], Value | None] | None = None
+    read: Callable[[Sample], Value | None] | None = None
+    runs: Callable[[list[Any]], Value | None] | None = None
+    compare: Literal["ratio", "difference", ""] = ""
+    words: tuple[str, str] = ("less", "more")
+    matters: Callable[[Sequence[Sample], Sequence[float]], float] = lambda _samples, _values: MATTERS
+    kind: Callable[[Sample, LaunchRow], object] = lambda _sample, _launch: None
+    is_time: bool = False
+    is_slowed: bool = False
+    per_sample: bool = False
+    needs_blocks: bool = True
+    shown: Literal["table", "wide", ""] = "wide"
+    part: Literal["", "fit", "energy", "reach", "rare"] = ""
+    runs_of: str = ""
+    mark: str = ""
+
 
 # A launch's part of the group, its round, and what else has to be alike, as the kind of sensor.
 LaunchId = tuple[str, int, object]
@@ -35,8 +85,9 @@ class Series(NamedTuple):
     """What a launch gave of a metric."""
 
     value: float  # of the launch: the median of its blocks, a sum over a sum, or the number itself; NaN: none
-    blocks: dict[int, float]  # cycle -> value; empty: the launch has one value
-    took_turns: bool  # whether blocks of one cycle ran within a second of each other
+    blocks: Sequence[float]  # of each block that counts; empty: the launch has one value
+    cycles: Sequence[int]  # of these blocks
+    takes_turns: bool  # whether blocks of one cycle ran within a second of each other
     is_figure: bool  # whether the cell's figures come from this launch
 
 
@@ -44,15 +95,16 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
     """Return what each launch of a sample gave, with all cycles that count."""
 
     def compute() -> dict[LaunchId, Series]:
-        figures, launches = {*map(id, sample.good)}, dict[LaunchId, Series]()
+        launches = dict[LaunchId, Series]()
         for launch in sample.measured if metric.needs_blocks else sample.launches:
-            seen = None if metric.observe is None or launch.failure is not None else metric.observe(sample, launch)
+            record = launch.record
+            seen = None if metric.observe is None or record.failure is not None else metric.observe(sample, launch)
             if seen is None:
                 continue
-            blocks = dict(zip(launch.blocks.cycle, seen, strict=True)) if isinstance(seen, list) else {}
+            blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
             value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
-            key = launch.group, launch.round, metric.kind(sample, launch)
-            launches[key] = Series(value, blocks, launch.turns == "blocks", id(launch) in figures)
+            key = record.group, record.round, metric.kind(sample, launch)
+            launches[key] = Series(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
         return launches
 
     return sample.once(("series", metric.name), compute)
@@ -87,10 +139,12 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     by_round: dict[int, float] = {}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        in_turn = first.took_turns and second.took_turns and first.blocks and second.blocks
-        pair = (first.blocks, second.blocks) if in_turn else ({0: first.value}, {0: second.value})
-        if values := _apart(metric, *pair):
-            by_round[number] = statistics.median(values.values()) + shift
+        if _took_turns(first, second):
+            values = [apart for _, apart in _by_cycle(metric, first, second)]
+        else:
+            values = [apart for apart in [_apart(metric, first.value, second.value)] if apart is not None]
+        if values:
+            by_round[number] = statistics.median(values) + shift
     return by_round
 
 
@@ -101,16 +155,29 @@ def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, Seri
         yield key[1], mine[key], yours[key]
 
 
-def _apart(metric: Metric, a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
-    """Return ln of the ratio of two values, or their difference, of each cycle of which both are known."""
+def _took_turns(first: Series, second: Series) -> bool:
+    return bool(first.takes_turns and second.takes_turns and first.blocks and second.blocks)
+
+
+def _by_cycle(metric: Metric, first: Series, second: Series) -> list[tuple[int, float]]:
+    """Return how far two launches are apart in each cycle of which both are known."""
+    if first.cycles == second.cycles:
+        pairs = zip(first.cycles, first.blocks, second.blocks, strict=True)
+    else:
+        others = dict(zip(second.cycles, second.blocks, strict=True))
+        known = zip(first.cycles, first.blocks, strict=True)
+        pairs = ((cycle, value, others[cycle]) for cycle, value in known if cycle in others)  # type: ignore[assignment]
     if metric.compare == "ratio":
-        return {
-            cycle: math.log(value / other)
-            for cycle, value in a.items()
-            if (other := b.get(cycle, 0.0)) > 0 and value > 0
-        }
-    values = {cycle: value - b[cycle] for cycle, value in a.items() if cycle in b}
-    return {cycle: value for cycle, value in values.items() if math.isfinite(value)}
+        return [(cycle, math.log(value / other)) for cycle, value, other in pairs if value > 0 and other > 0]
+    differences = ((cycle, value - other) for cycle, value, other in pairs)
+    return [(cycle, apart) for cycle, apart in differences if math.isfinite(apart)]
+
+
+def _apart(metric: Metric, value: float, other: float) -> float | None:
+    """Return ln of the ratio of two values, or their difference; None where one is not known."""
+    if metric.compare == "ratio":
+        return math.log(value / other) if value > 0 and other > 0 else None
+    return value - other if math.isfinite(value - other) else None
 
 
 def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:
@@ -120,9 +187,9 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     """
     shift = per_sample_log(metric, a, b)
     return {
-        number: {cycle: log + shift for cycle, log in sorted(_apart(metric, first.blocks, second.blocks).items())}
+        number: {cycle: log + shift for cycle, log in sorted(_by_cycle(metric, first, second))}
         for number, first, second in _in_common(metric, a, b)
-        if first.took_turns and second.took_turns and first.blocks and second.blocks
+        if _took_turns(first, second)
     }
 
 
@@ -194,7 +261,7 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
     rounds: dict[bool, dict[int, list[float]]] = {False: {}, True: {}}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        for cycle, log in _apart(metric, first.blocks, second.blocks).items():
+        for cycle, log in _by_cycle(metric, first, second) if first.blocks and second.blocks else ():
             if (number, cycle) in modes.is_slow:
                 rounds[modes.is_slow[number, cycle]].setdefault(number, []).append(log + shift)
     return tuple(list(logs.values()) for logs in rounds.values()) if rounds[False] and rounds[True] else ()
@@ -230,8 +297,9 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
         rounds = [member[number] for member in members]
-        if all(seen.took_turns and seen.blocks for seen in rounds):
-            logs = [{cycle: math.log(value) for cycle, value in seen.blocks.items() if value > 0} for seen in rounds]
+        if all(seen.takes_turns and seen.blocks for seen in rounds):
+            known = [zip(seen.cycles, seen.blocks, strict=True) for seen in rounds]
+            logs = [{cycle: math.log(value) for cycle, value in pairs if value > 0} for pairs in known]
             mine, *others = logs
             relative.append(
                 [
@@ -242,7 +310,7 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     return relative
 
 
-def launch_pairs(a: Sample, b: Sample) -> Iterator[tuple[Launch, Launch]]:
+def launch_pairs(a: Sample, b: Sample) -> Iterator[tuple[LaunchRow, LaunchRow]]:
     """Yield the launches with a number of two cells in each part and round that both have, in order."""
     mine, yours = ({(launch.group, launch.round): launch for launch in sample.measured} for sample in (a, b))
     yield from ((mine[key], yours[key]) for key in sorted(mine.keys() & yours.keys()))

@@ -1,6 +1,7 @@
-"""What a comparison holds: rows of samples, the estimates between them, and what has to be said beside them.
+"""What a comparison holds: rows, the estimates between them, and what has to be said beside them.
 
-Codes and numbers only; `kit.report` puts them into words.
+Plain data: everything in it was computed when the comparison was made. Codes and numbers only; `kit.report` puts them
+into words.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from kit.stats.estimate import RULE, Estimate
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding
-    from kit.compare.sample import Sample
 
 
 # Kind of a mismatch: two cells were to differ in code, and loaded the same.
@@ -138,9 +138,17 @@ class Row:
     name: str  # what tells it apart in its group: "jax", "tcmalloc", of several runs "jax · after"
     member: str  # what tells its cell apart in its group, "jax"
     side: str = ""  # of several runs: whose they are, "after"; a platform, "gpu · H100"
-    samples: list[Sample]  # one a run
+    cell: Cell  # the first run's
+    cell_key: str  # of the cell, in the first run's profile
+    key: str  # the same; on platforms, of what was asked
+    profiles: list[str] = field(default_factory=list)  # the labels of the runs that it is of; none: of one table's run
     is_baseline: bool = False
     metric: str  # name of the metric that is judged
+    judged: float | None = None  # the value that rows are sorted and runs compared by
+    values: dict[str, Any] = field(default_factory=dict)  # by metric: a number, a text or null
+    values_of_runs: list[dict[str, Any]] = field(default_factory=list)  # the same of each of its runs
+    details: dict[str, Value] = field(default_factory=dict)  # of one run: phases, counters and sensors, as CSV has them
+    failure: Reason | None = None  # why the first launch that failed did
     versus: Estimate | None = None  # null: the baseline, failed, or nothing to compare with
     energy_versus: Estimate | None = None  # joules a sample against the baseline's; null: nothing to compare
     score_difference: Estimate | None = None  # of fits
@@ -148,22 +156,10 @@ class Row:
     break_even: BreakEven | None = None  # of another compile mode than its baseline's
     blocked: list[Mismatch] = field(default_factory=list)  # why the gate keeps it apart; with `versus`: by force
     marks: list[Reason] = field(default_factory=list)  # with `launches`, how many of them have it
-    values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
 
-    @property
-    def cell(self) -> Cell:
-        """The coordinates of its first sample."""
-        return self.samples[0].cell
-
-    @property
-    def profiles(self) -> list[str]:
-        """The labels of the runs that it is of."""
-        return [sample.run.label for sample in self.samples] if self.side else []
-
-    @property
-    def failure(self) -> Reason | None:
-        """Why the first launch that failed did."""
-        return next((sample.failure for sample in self.samples if sample.failure is not None), None)
+    def value(self, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
+        """Return a metric's value; null: it has none, or nobody asked for it."""
+        return self.values.get(name)
 
     @property
     def has_same_code(self) -> bool:
@@ -174,22 +170,6 @@ class Row:
     def has_number(self) -> bool:
         """Whether any launch gave a number."""
         return self.value("step_ns") is not None
-
-    def value(self, name: str) -> Any:  # noqa: ANN401 - a number, a text or null
-        """Return a metric's value; null: it has none."""
-        from kit.compare.metrics import METRICS, value_of_runs
-
-        if name not in self.values:
-            self.values[name] = value_of_runs(METRICS[name], self.samples)
-        return self.values[name]
-
-    @property
-    def judged(self) -> float | None:
-        """The value that rows are sorted and runs compared by."""
-        from kit.compare.metrics import judged_name
-
-        known: float | None = self.value(judged_name(self.metric, self.samples[0]))
-        return known
 
 
 @dataclass(eq=False, kw_only=True)

@@ -1,17 +1,15 @@
-"""Samples: a cell in a run, with what its launches gave, and the groups of a run whose parts are put together.
+"""Runs: the cells of a profile as samples, with what their launches gave, and the groups whose parts are put together.
 
-profile ─read_run─► Run ─► CellGroup ─► Sample          `kit.compare.metrics` reads values of it,
-                                                        `kit.compare.paired_ratios` compares two,
-                                                        `kit.audit` asks rules about it
-
-What a run does not need to compute, it does not: its parts are computed when they are first asked for.
+profile ─run_of─► Run ─► CellGroup ─► Sample ─► LaunchRow      `kit.compare.metrics` reads values of a sample,
+                                                               `kit.compare.ratios` compares two,
+                                                               `kit.audit` asks rules about it
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,22 +18,21 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
-from kit.compare.clean_cycles import CountedCycles, count_cycles, cpu_loss
+from kit.compare.clean import TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT, Rounds, contention_pct, count_blocks, throttled_pct
 from kit.compare.comparability import CellFacts, Facts, cell_facts, facts_of
-from kit.compare.comparison import Headline, Note
-from kit.compare.modes import Modes, group_modes
+from kit.compare.modes import Modes, fill_modes
 from kit.compare.naming import label_members
-from kit.compare.notes import headline_of, left_out_notes, run_notes
+from kit.compare.rows import Headline, Note
+from kit.compare.table import BlockTable, LaunchRow
 from kit.printable import printable_line
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
 from kit.profile.reason import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.profile.store import canonical_json
+from kit.stats.runs import RunLevel
 
 T = TypeVar("T")
-# (round, process) -> key of each cell that it held -> when the cell's first step began; null: it had none.
-Processes = Mapping[tuple[int, str], Mapping[str, int | None]]
+PercentilesNs = tuple[float | None, float | None, float | None]  # p50, p95 and p99
 
 
 class RunTimes(NamedTuple):
@@ -74,66 +71,58 @@ class Sample:
     """One cell in one run."""
 
     run: Run
-    result: CellResult  # the cell, with the cycles that count
-    key: str  # of the cell; on platforms, of what was asked
+    cell: Cell
+    cell_key: str  # that it has in its profile
+    key: str  # on platforms, of what was asked; else the cell's
     group: str  # key of its whole group; on platforms, of what was asked
     name: str  # what tells it apart in its group
+    launches: list[LaunchRow]
+    percentiles_ns: PercentilesNs = (None, None, None)  # of its steps that were waited for one by one
     together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
     side: str = ""  # of several: machine and label, or platform, of its run
     table: str = ""  # of several sides: the group of the same cell on the first side that has it
-    computed: dict[object, Any] = field(default_factory=dict)
-
-    @property
-    def cell(self) -> Cell:
-        """Which it is."""
-        return self.result.cell
-
-    @property
-    def cell_key(self) -> str:
-        """The key that it has in its profile."""
-        return self.result.key
-
-    @property
-    def launches(self) -> list[Launch]:
-        """All launches, with the cycles that count."""
-        return self.result.launches
+    values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
+    levels: dict[str, RunLevel | None] = field(default_factory=dict)  # by metric, without the times of its run
+    loaded: set[Any] | None = None  # what its launches had imported; null: nobody has asked
+    _known: dict[object, Any] = field(default_factory=dict)
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
-        """Return what was computed before, or compute it."""
-        if what not in self.computed:
-            self.computed[what] = compute()
-        value: T = self.computed[what]
+        """Return what was computed of its launches before, or compute it."""
+        if what not in self._known:
+            self._known[what] = compute()
+        value: T = self._known[what]
         return value
 
     @cached_property
-    def figures(self) -> list[Launch]:
+    def figures(self) -> list[LaunchRow]:
         """The launches that its figures come from, and those that failed."""
-        return [] if self.together is None else self.together.counted.figure_launches(self.result)
+        return [launch for launch in self.launches if launch.in_figures]
 
     @cached_property
-    def good(self) -> list[Launch]:
+    def good(self) -> list[LaunchRow]:
         """The launches with a number that its figures come from."""
-        return [launch for launch in self.figures if launch.gave_number]
+        return [launch for launch in self.launches if launch.is_figure]
 
     @cached_property
-    def measured(self) -> list[Launch]:
+    def measured(self) -> list[LaunchRow]:
         """All launches with a number."""
-        return [launch for launch in self.launches if launch.gave_number]
+        return [launch for launch in self.launches if launch.gives_number]
 
     @cached_property
     def others_pct(self) -> float | None:
         """Without a clean cycle: what others took during its figures."""
-        return None if self.together is None else self.together.counted.others_pct(self.result)
+        return None if self.together is None else self.together.rounds.others_pct(self.good)
 
     @cached_property
     def failure(self) -> Reason | None:
         """Why the first launch that failed did."""
-        return next((launch.failure.reason for launch in self.launches if launch.failure is not None), None)
+        failures = (launch.record.failure for launch in self.launches)
+        return next((failure.reason for failure in failures if failure is not None), None)
 
     @cached_property
     def facts(self) -> CellFacts:
         """What keeps it apart from the same cell of another run."""
-        return cell_facts(self.launches, self.run.incompatible)
+        return cell_facts([launch.record for launch in self.launches], self.run.incompatible)
 
     @property
     def baseline(self) -> Sample | None:
@@ -144,38 +133,27 @@ class Sample:
         """Return what others took of the CPUs' time beside it in a part of its group; None: in all."""
 
         def compute() -> float:
-            lost = cpu_loss(self.cell, [launch for launch in self.measured if part in (None, launch.group)])
-            return 0.0 if lost is None else lost.contention_pct
+            return contention_pct([launch for launch in self.measured if part in (None, launch.group)])
 
         return self.once(("contention", part), compute)
 
-    @property
+    @cached_property
     def taken_pct(self) -> float | None:
         """What others took of the CPUs' time during its figures; None: no more than a system's own work does."""
-
-        def compute() -> float | None:
-            lost = cpu_loss(self.cell, self.good)
-            taken_pct = lost.contention_pct if lost is not None and lost.is_contended else None
-            return taken_pct if self.others_pct is None else max(self.others_pct, taken_pct or 0.0)
-
-        return self.once("taken_pct", compute)
+        taken_pct = contention_pct(self.good)
+        contended_pct = taken_pct if taken_pct >= TAKEN_LEAST_PCT else None
+        return contended_pct if self.others_pct is None else max(self.others_pct, contended_pct or 0.0)
 
     @cached_property
     def threads(self) -> int:
         """The number of threads that computed it; 0 if no launch recorded it."""
-        recorded = [launch.threads for launch in self.measured if launch.threads is not None]
+        recorded = [launch.record.threads for launch in self.measured if launch.record.threads is not None]
         return max((threads.used or threads.reported or 0 for threads in recorded), default=0)
 
-    def is_warm(self, launch: Launch) -> bool:
-        """Whether its process had run another program before."""
-        begins_ns = self.run.processes.get((launch.round, launch.process), {})
-        begin_ns = begins_ns.get(launch.cell_key)
-        return begin_ns is not None and any(other is not None and other < begin_ns for other in begins_ns.values())
-
-    @property
+    @cached_property
     def marks(self) -> list[Reason]:
         """What the launches of its figures were marked with."""
-        return self.once("marks", lambda: [mark for launch in self.figures for mark in launch_marks(self.cell, launch)])
+        return [mark for launch in self.good for mark in launch_marks(launch)]
 
 
 @dataclass(eq=False)
@@ -184,7 +162,7 @@ class CellGroup:
 
     key: str
     parts: list[Group]  # one where it was not split; each has the baseline
-    counted: CountedCycles  # of the profile
+    rounds: Rounds  # of the run
     samples: dict[str, Sample] = field(default_factory=dict)  # by key of the cell, each once, in the profile's order
 
     @property
@@ -200,24 +178,23 @@ class CellGroup:
         """Whether others disturbed every round of the part of these cells, or of either's part."""
         part = self.part_of(*keys)
         parts = [part] if part is not None else [self.part_of(key) for key in keys]
-        return any(part is not None and part.key in self.counted.disturbed for part in parts)
+        return any(part is not None and part.key in self.rounds.disturbed for part in parts)
 
-    def rounds(self, part: Group) -> dict[str, dict[int, Launch]]:
+    def by_round(self, part: Group) -> dict[str, dict[int, LaunchRow]]:
         """Return the launches of each cell that gave a number in a part, by round; cells without any are left out."""
-        rounds = {
+        by_round = {
             key: {launch.round: launch for launch in self.samples[key].measured if launch.group == part.key}
             for key in part.cells
             if key in self.samples
         }
-        return {key: launches for key, launches in rounds.items() if launches}
+        return {key: launches for key, launches in by_round.items() if launches}
 
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
-        """The two modes of each cell that has them, by part and cell."""
+        """The two modes of each cell that has them, by part and cell; it fills which blocks are slow."""
         modes: dict[tuple[str, str], Modes] = {}
         for part in self.parts:
-            cells = {key: (self.samples[key].cell, launches) for key, launches in self.rounds(part).items()}
-            modes |= {(part.key, key): known for key, known in group_modes(cells).items()}
+            modes |= {(part.key, key): known for key, known in fill_modes(self.by_round(part)).items()}
         return modes
 
 
@@ -227,8 +204,11 @@ class Run:
 
     label: str  # of its file
     profile: Profile  # whole, as it was read
-    counted: CountedCycles  # of the profile
+    table: BlockTable
+    rounds: Rounds
     by: str  # name of the metric that its cells are compared by
+    headline: Headline = field(init=False)  # what ran, where and when: `kit.compare.notes.read_run` fills it
+    notes: list[Note] = field(init=False)  # what must be said of it in whichever comparison: the same does
     id: str = field(init=False)
     given_label: str = field(init=False)  # the user's own; empty: none
     identity: bytes = field(init=False)  # alike in runs of the same machine and software
@@ -236,15 +216,18 @@ class Run:
     host: str = field(init=False)  # hash of its machine's name; empty: of a container, whose name is drawn anew
     compared: list[str] = field(init=False)  # axes that its groups compare over
     without_all_reduce: set[str] = field(init=False)  # variants whose devices average nothing
-    rule: str = field(init=False)  # by which its cycles count
 
     def __post_init__(self) -> None:
         profile, machine = self.profile, self.profile.identity
         self.id, self.given_label, self.compared = profile.id, printable_line(profile.label), profile.suite.compare
         self.without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
-        self.rule = self.counted.rule
         self.identity = canonical_json(machine.setup())
         self.hardware, self.host = machine.hardware_sha256, machine.host
+
+    @property
+    def rule(self) -> str:
+        """By which its cycles count."""
+        return self.rounds.rule
 
     @property
     def facts(self) -> Facts:
@@ -261,29 +244,14 @@ class Run:
         return facts_of(self.profile)
 
     @cached_property
-    def headline(self) -> Headline:
-        """What ran, where and when."""
-        return headline_of(self.label, self.counted.profile)
-
-    @cached_property
     def times(self) -> RunTimes:
         """When it was."""
         return RunTimes.of(self.profile)
 
     @cached_property
-    def notes(self) -> list[Note]:
-        """What must be said of it in whichever comparison."""
-        return [*run_notes(self.label, self.profile), *left_out_notes(self.label, self.counted)]
-
-    @cached_property
-    def processes(self) -> Processes:
-        """Which cells the processes of its launches held."""
-        return processes_shared(self.counted.profile)
-
-    @cached_property
     def ceilings(self) -> list[Ceiling]:
         """What its operations reached."""
-        return ceilings_of(self.counted.profile)
+        return ceilings_of(self.table)
 
     @cached_property
     def groups(self) -> list[CellGroup]:
@@ -297,20 +265,19 @@ class Run:
 
     def drop_launches(self) -> None:
         """Let go of everything but what was computed: a thousand runs fit into memory."""
-        for name in ("facts", "headline", "times", "notes"):
+        for name in ("facts", "times"):
             getattr(self, name)
         for sample in self.samples.values():
-            for name in ("facts", "failure", "others_pct"):
+            for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
                 getattr(sample, name)
             for name in ("figures", "good", "measured"):
                 sample.__dict__.pop(name, None)
-            sample.result, sample.together = msgspec.structs.replace(sample.result, launches=[]), None
-            sample.computed = {what: value for what, value in sample.computed.items() if not isinstance(what, tuple)}
-        for name in ("profile", "counted", "processes", "ceilings", "groups"):
+            sample.launches, sample.together, sample._known = [], None, {}
+        for name in ("profile", "table", "ceilings", "groups"):
             self.__dict__.pop(name, None)
 
 
-def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
+def run_of(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
     """Return a profile as samples.
 
     Args:
@@ -319,18 +286,13 @@ def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: b
         by: name of the metric that its cells are compared by.
         all_cycles: cycles that others disturbed count, too.
     """
-    return Run(label, profile, count_cycles(profile, all_cycles=all_cycles), by)
-
-
-def whole_key(group_key: str) -> str:
-    """Return the key of the group that a part, or a whole group, is of."""
-    return group_key.partition(PART)[0]
+    table = BlockTable.of(profile.cells)
+    return Run(label, profile, table, count_blocks(table, profile.suite.plan.cycles, all_cycles=all_cycles), by)
 
 
 def _cell_groups(run: Run) -> list[CellGroup]:
     """Return the groups of a profile that have cells."""
-    counted, profile = run.counted, run.counted.profile
-    parts: dict[str, list[Group]] = {}
+    profile, parts = run.profile, dict[str, list[Group]]()
     for part in profile.groups:
         parts.setdefault(whole_key(part.key), []).append(part)
     groups = []
@@ -338,56 +300,87 @@ def _cell_groups(run: Run) -> list[CellGroup]:
         members = {cell for part in alike for cell in part.cells}
         results = [result for result in profile.cells if result.key in members]
         names = label_members({result.key: result.cell for result in results}, run.compared)
-        group = CellGroup(key, alike, counted)
-        group.samples = {
-            result.key: Sample(run, result, result.key, key, names[result.key], group) for result in results
-        }
+        group = CellGroup(key, alike, run.rounds)
+        for result in results:
+            launches = run.table.by_cell[result.key]
+            percentiles_ns = _percentiles_ns(result, launches, run.rounds)
+            group.samples[result.key] = Sample(
+                run, result.cell, result.key, result.key, key, names[result.key], launches, percentiles_ns, group
+            )
         groups += [group] if results else []
     return groups
 
 
-def group_samples(group: Group, results: Iterable[CellResult]) -> dict[str, Sample]:
+def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: Rounds) -> PercentilesNs:
+    """Return the percentiles of the steps that count, as they were recorded.
+
+    Those without a median beside them are of all cycles: what they are of those that count is unknown.
+    """
+    recorded_ns = result.p50_ns, result.p95_ns, result.p99_ns
+    if rounds.is_all:
+        all_ns = result.all_cycles_ns if result.p50_ns is not None else None
+        return recorded_ns if not all_ns else (all_ns[0], all_ns[1], all_ns[2])
+    if result.p50_ns is not None:
+        return recorded_ns
+    is_changed = any(
+        launch.group in rounds.disturbed or (launch.record.gave_number and launch.counting is not launch.blocks)
+        for launch in launches
+    )
+    return (None, None, None) if is_changed else recorded_ns
+
+
+def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dict[str, Sample]:
     """Return the cells of one group, of a run that is not over, as samples by their keys."""
-    together = CellGroup(group.key, [group], CountedCycles(None, {}, ""))  # type: ignore[arg-type]
-    together.samples = {
-        result.key: Sample(None, result, result.key, group.key, "", together)  # type: ignore[arg-type]
-        for result in results
-    }
+    together = CellGroup(group.key, [group], Rounds({}))
+    for cell in cells:
+        launches = [launch for launch in table.by_cell[cell.key] if launch.group == group.key]
+        together.samples[cell.key] = Sample(
+            None,  # type: ignore[arg-type]
+            cell,
+            cell.key,
+            cell.key,
+            group.key,
+            "",
+            launches,
+            together=together,
+        )
     return together.samples
 
 
-def launch_sample(result: CellResult, launch: Launch) -> Sample:
+def launch_sample(launch: LaunchRow) -> Sample:
     """Return one launch of a cell as a sample by itself; percentiles are of all launches together."""
-    alone = msgspec.structs.replace(result, launches=[launch], p50_ns=None, p95_ns=None, p99_ns=None)
-    return group_samples(Group(key=launch.group, cells=[result.key], baseline=""), [alone])[result.key]
+    key, group = launch.cell.key, Group(key=launch.group, cells=[launch.cell.key], baseline="")
+    together = CellGroup(group.key, [group], Rounds({}))
+    return Sample(None, launch.cell, key, key, group.key, "", [launch], together=together)  # type: ignore[arg-type]
 
 
-def processes_shared(profile: Profile) -> Processes:
-    """Return which cells the processes of a profile's launches held."""
-    held: dict[tuple[int, str], dict[str, int | None]] = defaultdict(dict)
-    for result in profile.cells:
-        for launch in result.launches:
-            cells = held[launch.round, launch.process]
-            if cells.get(result.key) is None:
-                begins_ns = (phase.begin_ns for phase in launch.phases if phase.name == "first_step")
-                cells[result.key] = next(begins_ns, None)
-    return held
+def whole_key(group_key: str) -> str:
+    """Return the key of the group that a part, or a whole group, is of."""
+    return group_key.partition(PART)[0]
 
 
-def launch_marks(cell: Cell, launch: Launch) -> list[Reason]:
+def same_host(runs: Iterable[Run]) -> bool:
+    """Whether all ran on one machine; of containers, whose names are drawn anew, on like hardware."""
+    return len({(run.hardware, run.host) for run in runs}) == 1
+
+
+def launch_marks(launch: LaunchRow) -> list[Reason]:
     """Return what one launch was marked with when it ran, and what its counters say."""
-    if not launch.gave_number:
+    if not launch.gives_number:
         return []
-    marks = {mark.code: mark for mark in launch.notes}
-    lost, recompiles, certificate = cpu_loss(cell, [launch]), launch.recompiles, launch.certificate
-    if lost is not None and lost.is_throttled:
-        marks["throttled"] = reason("throttled", share_pct=lost.throttled_pct or 0.0)
-    elif lost is not None and lost.is_contended:
-        marks["contended"] = reason("contended", share_pct=lost.contention_pct)
-    step_ns = min((median_ns for median_ns in launch.blocks.median_ns if median_ns is not None), default=math.inf)
-    if certificate is not None and step_ns < certificate.shortest_step_ns:
-        code = "step_too_short_for_clock"
-        marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
+    record = launch.record
+    marks = {mark.code: mark for mark in record.notes}
+    recompiles, certificate = record.recompiles, record.certificate
+    stopped_pct = throttled_pct(launch)
+    if stopped_pct >= THROTTLED_LEAST_PCT:
+        marks["throttled"] = reason("throttled", share_pct=stopped_pct)
+    elif (taken_pct := contention_pct([launch])) >= TAKEN_LEAST_PCT:
+        marks["contended"] = reason("contended", share_pct=taken_pct)
+    if certificate is not None:
+        waited_ns = [median_ns for median_ns in launch.counting.median_ns if median_ns is not None]
+        step_ns, code = min(waited_ns, default=math.inf), "step_too_short_for_clock"
+        if step_ns < certificate.shortest_step_ns:
+            marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
     if recompiles is not None and recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))
     if recompiles is not None and recompiles.graph_breaks:

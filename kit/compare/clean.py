@@ -1,0 +1,392 @@
+"""Which blocks count: those of cycles in which other programs left the cell's CPUs, and its accelerator, alone.
+
+    cycle                    1     2     3     4     5     6
+    torch   others took      2 %   1 %  48 %   3 %   0 %   2 %
+    jax     others took      1 %   2 %   3 %  51 %   1 %   1 %
+                             ✓     ✓     –     –     ✓     ✓      a cycle counts when each of its blocks is clean
+
+The rule reads counters of the machine; it never reads how long a step took. So it does not favour the cell that happens
+to be fast: docs/explanation/method.md has the argument, its simulation and measurements.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from statistics import fmean
+from typing import NamedTuple
+
+from kit.compare.table import NO_BLOCKS, NOTHING_TAKEN, BlockId, BlockTable, LaunchRow, Taken, counted, taken_together
+from kit.devices.limits import OTHERS_MOST
+from kit.profile.cell import Cell
+from kit.profile.launch import Blocks, Launch
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
+
+# The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.
+TICK_NS = 10_000_000
+# Ticks that a clean block may show by chance: in a short block they are more than OTHERS_MOST.
+TICKS_BY_CHANCE = 3
+# A cell lost nothing to others while it had, with the CPUs that were idle, so nearly all that it can use.
+IDLE_MOST = 0.05
+# The mean over the clean cycles of a round, in which stray ticks cancel: quiet rounds had up to 4 %. A neighbor that
+# always takes 9 % was seen in no block, and would make a ratio of unlike cells wrong by 15 % (bench_clean_bias.py).
+OTHERS_MEAN_MOST = 0.05
+# Clean cycles that a round needs: the median of fewer is the luck of one block.
+CYCLES_LEAST = 3
+# How many processes of others were on the cell's accelerators when the block ended.
+DEVICE_OTHERS = "device.other_processes"
+# A fraction of the time of the CPUs. From here on the mean step is longer than the median one by more than is called
+# the same; without a quota it is exactly nothing.
+THROTTLED_LEAST_PCT = 1.0
+# A member that has its CPUs to itself loses under 2 % to the system's own work; beside one busy program on two CPUs
+# it is 50 %.
+TAKEN_LEAST_PCT = 10.0
+# What others take falls on unlike members unlike: beside one busy program on two CPUs PyTorch's threads wait for each
+# other, JAX' do not. Inference that PyTorch does 1.6 times as fast was then "shown" to be 23 times as slow, and more
+# rounds only narrowed that: from here on there is no verdict between them. At 17 % verdicts of the reference profiles
+# are those of quiet runs.
+TAKEN_BAD_PCT = 25.0
+
+
+class RoundCycles(NamedTuple):
+    """The cycles of one group in one round."""
+
+    ran: int  # 1 for a fit, which has no cycles
+    clean: int
+    needed: int  # clean ones that make the round count
+    lacked_cpus: bool  # whether others took CPUs; where they did not, processes of others computed on the device
+    others: Mapping[str, float]  # key of the cell -> mean fraction of its CPUs' time that others took; 0: not known
+
+    @property
+    def counts(self) -> bool:
+        """Whether so many are clean that the round is used."""
+        return self.clean >= self.needed
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Which rounds of each group count; where a group has none, its figures are those of its quietest round."""
+
+    by_group: Mapping[str, Mapping[int, RoundCycles]]
+    is_all: bool = False  # every cycle counts, whatever others took
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule by which its cycles count."""
+        return RULE_OF_ALL_CYCLES if self.is_all else RULE
+
+    @cached_property
+    def disturbed(self) -> set[str]:
+        """The keys of the groups in which no round counts."""
+        groups = () if self.is_all else self.by_group.items()
+        return {group for group, numbers in groups if not any(cycles.counts for cycles in numbers.values())}
+
+    def others_pct(self, figures: Iterable[LaunchRow]) -> float | None:
+        """Return what others took during the figures of a cell, in percent; None where these are of clean cycles."""
+        fractions = [
+            self.by_group[launch.group][launch.round].others[launch.record.cell_key]
+            for launch in (figures if self.disturbed else ())
+            if launch.group in self.disturbed
+        ]
+        return 100 * max(fractions) if fractions else None
+
+
+def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -> Rounds:
+    """Fill what others took, and which blocks count, and return the rounds that do.
+
+    Args:
+        table: of a profile, or of a run that is not over.
+        planned: cycles of a round.
+        all_cycles: cycles that others disturbed count, too; the rounds say how many these are.
+    """
+    measured: dict[tuple[str, int], list[LaunchRow]] = defaultdict(list)
+    for launch in table:
+        launch.energy = launch.record.energy
+        if launch.record.failure is None and launch.blocks.steps:
+            launch.counting = launch.blocks
+            launch.is_figure = True
+            measured[launch.record.group, launch.record.round].append(launch)
+        else:
+            fill_disturbances(launch)
+    by_group: dict[str, dict[int, RoundCycles]] = defaultdict(dict)
+    for (group, number), launches in measured.items():
+        by_group[group][number] = clean_cycles(launches, planned)
+    rounds = Rounds(by_group, all_cycles)
+    if not all_cycles:
+        for launches in table.by_cell.values():
+            _leave_out(launches, rounds)
+    return rounds
+
+
+def _leave_out(launches: Sequence[LaunchRow], rounds: Rounds) -> None:
+    """Leave out the blocks of a cell that do not count; all of a group that has no round that counts stay."""
+    has_disturbed, dropped = False, list[LaunchRow]()
+    for launch in launches:
+        if launch.group in rounds.disturbed:
+            has_disturbed = True
+        elif launch.gives_number and not rounds.by_group[launch.group][launch.round].counts:
+            dropped.append(launch)
+        elif launch.left_out:
+            launch.counting = launch.blocks.chosen([cycle not in launch.left_out for cycle in launch.blocks.cycle])
+    for launch in dropped:
+        launch.counting, launch.is_figure = NO_BLOCKS, False
+    counting = [launch for launch in launches if launch.gives_number and launch.group not in rounds.disturbed]
+    if dropped and any(map(_has_joules, counting)):  # else joules of a disturbed round are better than none
+        for launch in dropped:
+            launch.energy = ()
+    if not has_disturbed:
+        return
+    if counting:
+        for launch in launches:
+            launch.in_figures = launch.group not in rounds.disturbed
+            launch.is_figure = launch.is_figure and launch.in_figures
+    else:
+        _choose_quietest(launches, rounds)
+
+
+def _choose_quietest(launches: Sequence[LaunchRow], rounds: Rounds) -> None:
+    """Take the figures of a cell of disturbed groups alone from the quietest round of each."""
+
+    def disturbance(launch: LaunchRow) -> tuple[float, float]:
+        cycles = rounds.by_group[launch.group][launch.round]
+        return max(cycles.others.values()), -cycles.clean / cycles.ran
+
+    quietest: dict[str, LaunchRow] = {}
+    for launch in sorted((launch for launch in launches if launch.gives_number), key=disturbance):
+        quietest.setdefault(launch.group, launch)
+    has_energy = any(map(_has_joules, quietest.values()))
+    for launch in launches:
+        if launch.gives_number and launch is not quietest[launch.group]:
+            launch.is_figure, launch.in_figures = False, not has_energy
+
+
+def _has_joules(launch: LaunchRow) -> bool:
+    return any(energy.joules_j is not None and energy.kind != "compile" for energy in launch.record.energy)
+
+
+# What disturbs a block, by the word for it -> in which blocks of a launch it did, once `launch.taken` is filled; of
+# several the first is said. An entry is all that a further reason takes.
+REASONS: dict[str, Callable[[LaunchRow], Sequence[bool]]] = {
+    "cpus": lambda launch: _lacked_cpus(launch.taken),
+    "device": lambda launch: [(count or 0) > 0 for count in launch.blocks.counters.get(DEVICE_OTHERS, ())],
+}
+
+
+def _lacked_cpus(taken: Sequence[Taken]) -> list[bool]:
+    """Return in which blocks others took more than a clean one may show; what is taken is at most all."""
+    chance_ns = TICKS_BY_CHANCE * TICK_NS
+    return [
+        (taken_ns := stolen_ns + max(others_ns, 0)) > OTHERS_MOST * capacity_ns
+        and min(taken_ns, capacity_ns) > chance_ns
+        for others_ns, stolen_ns, capacity_ns, _ in taken
+    ]
+
+
+def fill_disturbances(launch: LaunchRow) -> None:
+    """Fill what others took from a launch in each of its blocks, and by what they disturbed it."""
+    _fill_taken(launch)
+    disturbed_by: list[str | None] = []
+    for name, check in REASONS.items():
+        flags = check(launch)
+        if any(flags):
+            before = disturbed_by or [None] * len(flags)
+            disturbed_by = [why or (name if flag else None) for why, flag in zip(before, flags, strict=True)]
+    launch.disturbed_by = disturbed_by
+
+
+def _fill_taken(launch: LaunchRow) -> None:
+    """Fill what others took from a launch in each of its blocks, where that was counted.
+
+    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
+    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
+    """
+    counters, used = launch.blocks.counters, launch.record.threads
+    cpus = 0 if used is None else len(used.cpus)
+    if used is None or not cpus or "machine.busy_ns" not in counters or "process.cpu_ns" not in counters:
+        return
+    threads = min(cpus, used.requested) if launch.cell.device == "cpu" else 1
+    none = repeat(None)
+    columns = [
+        counters.get(name, none)
+        for name in ("machine.busy_ns", "process.cpu_ns", "process.children_ns", "machine.steal_ns")
+    ]
+    # A named tuple made by its own call takes three times as long.
+    taken, made = list[Taken](), tuple.__new__
+    for span_ns, busy_ns, own_ns, children_ns, stolen_ns in zip(launch.blocks.span_ns, *columns, strict=False):
+        if busy_ns is None or own_ns is None:
+            taken.append(NOTHING_TAKEN)
+            continue
+        capacity_ns, others_ns = span_ns * cpus, busy_ns - own_ns - (children_ns or 0)
+        lost_ns = stolen_ns if stolen_ns and stolen_ns > 0 else 0
+        has_spare = 0
+        if threads >= cpus:
+            has_spare = capacity_ns - busy_ns - lost_ns >= IDLE_MOST * capacity_ns
+        elif capacity_ns - others_ns - lost_ns >= (1 - IDLE_MOST) * span_ns * threads:
+            # Its own time and the idle time together are all that it can use, and it had them.
+            others_ns = lost_ns = 0
+        taken.append(made(Taken, (others_ns, lost_ns, capacity_ns, has_spare)))
+    launch.taken, launch.taken_in_all = taken, taken_together(taken)
+
+
+def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
+    """Return the cycles of a group in one round, and fill by what its blocks were disturbed and which are left out.
+
+    A cycle of cells that took turns is clean when all of its blocks are, and others took little of all clean ones
+    together: one that always takes a little is seen in no single block. Cells that ran one after another have no
+    common cycles. Fits have none at all: they are clean where others took little of each as a whole.
+
+    Args:
+        launches: of each member of the group; those that gave a number.
+        planned: cycles of a round.
+    """
+    for launch in launches:
+        fill_disturbances(launch)
+    others = {launch.record.cell_key: launch.taken_in_all.fraction for launch in launches}
+    if any(launch.cell.task == "fit" for launch in launches):
+        lacked_cpus = max(others.values()) > OTHERS_MOST
+        shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
+        is_clean = not (lacked_cpus or shared)
+        for launch in launches:
+            launch.left_out = () if is_clean else frozenset(launch.blocks.cycle)
+        return RoundCycles(1, int(is_clean), 1, lacked_cpus, others)
+    ran = len(set().union(*(launch.blocks.cycle for launch in launches)))
+    lacked_cpus = any("cpus" in launch.disturbed_by for launch in launches)
+    if any(launch.disturbed_by for launch in launches) or not all(
+        _is_little(launch.taken_in_all) for launch in launches
+    ):
+        lacked_cpus = _leave_out_cycles(launches) or lacked_cpus
+    clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
+    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others)
+
+
+def _is_little(taken: Taken) -> bool:
+    """Whether others took little of all clean blocks together; ticks may show more than that by chance."""
+    taken_ns = taken.fraction * taken.capacity_ns
+    return taken_ns <= max(OTHERS_MEAN_MOST * taken.capacity_ns, TICKS_BY_CHANCE * TICK_NS)
+
+
+def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
+    """Fill which cycles of some launches are not clean; return whether others took little of each, and much of all."""
+    # Cells that took turns share a cycle; of others each member has its own.
+    turns = [-1 if launch.takes_turns else member for member, launch in enumerate(launches)]
+    left_out = {
+        (cycle, turn)
+        for launch, turn in zip(launches, turns, strict=True)
+        for cycle, why in zip(launch.blocks.cycle, launch.disturbed_by, strict=False)
+        if why
+    }
+    took_little_of_each = False
+    while True:
+        clean = [
+            [
+                (taken, cycle)
+                for taken, cycle in zip(launch.taken, launch.blocks.cycle, strict=False)
+                if (cycle, turn) not in left_out
+            ]
+            for launch, turn in zip(launches, turns, strict=True)
+        ]
+        if all(_is_little(taken_together([taken for taken, _ in blocks])) for blocks in clean):
+            break
+        # The block of which others took most; of equal ones the first.
+        *_, worst = max(
+            (taken.fraction, -member, -cycle, (cycle, turns[member]))
+            for member, blocks in enumerate(clean)
+            for taken, cycle in blocks
+        )
+        left_out.add(worst)
+        took_little_of_each = True
+    for launch, turn in zip(launches, turns, strict=True):
+        launch.left_out = {cycle for cycle in launch.blocks.cycle if (cycle, turn) in left_out}
+    return took_little_of_each
+
+
+def disturbance(cell: Cell, launch: Launch, blocks: Blocks) -> float | None:
+    """Return which fraction of its CPUs' time others took from a cell in one block that they disturbed; None: clean.
+
+    `blocks` has this block alone, and need not be in its launch yet.
+    """
+    row = LaunchRow(cell, launch, blocks)
+    fill_disturbances(row)
+    return row.taken_in_all.fraction if any(row.disturbed_by) else None
+
+
+class CpuLoss(NamedTuple):
+    """Fractions of the time of a cell's CPUs, in percent of all of them; null where they were not counted."""
+
+    cpus: int
+    throttled_pct: float | None
+    others_pct: float | None = None
+    steal_pct: float | None = None
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether a quota kept the cell from its CPUs for longer than can be passed over."""
+        return self.throttled_pct is not None and self.throttled_pct >= THROTTLED_LEAST_PCT
+
+    @property
+    def contention_pct(self) -> float:
+        """What others and the hypervisor took together."""
+        return (self.others_pct or 0.0) + (self.steal_pct or 0.0)
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether they took more than the system's own work does."""
+        return self.contention_pct >= TAKEN_LEAST_PCT
+
+
+def cpu_loss(
+    launches: Collection[LaunchRow], *, within: Collection[BlockId] | None = None, in_all: bool = False
+) -> CpuLoss | None:
+    """Return what these launches of a cell lost in their blocks that count; None where their CPUs are not known.
+
+    Args:
+        launches: of one cell.
+        within: in these blocks of them alone.
+        in_all: in all blocks, whether they count or not.
+    """
+    cpus = next((len(launch.record.threads.cpus) for launch in launches if launch.record.threads is not None), 0)
+    if not cpus:
+        return None
+    # The kernel counts each throttled CPU by itself; other processes of the group may be throttled, too.
+    throttled = counted(launches, "cgroup.throttled_ns", within=within, in_all=in_all)
+    throttled_pct = None if throttled is None else min(100.0, 100 * throttled.sums[0] / (throttled.total_ns * cpus))
+    others_ns, stolen_ns, capacity_ns, _ = _lost(launches, within, in_all=in_all)
+    if not capacity_ns:
+        return CpuLoss(cpus, throttled_pct)
+    # Ticks may miss the cell's own time in one block and count it twice in the next: clipped when summed up.
+    return CpuLoss(cpus, throttled_pct, max(0.0, 100 * others_ns / capacity_ns), 100 * stolen_ns / capacity_ns)
+
+
+def throttled_pct(launch: LaunchRow) -> float:
+    """Return for how long a quota stopped the CPUs of a launch in its blocks that count; 0: for none, or not known."""
+    stopped_ns, used = launch.counting.counters.get("cgroup.throttled_ns", ()), launch.record.threads
+    lost = cpu_loss([launch]) if used is not None and any(stopped_ns) else None
+    return 0.0 if lost is None else lost.throttled_pct or 0.0
+
+
+def contention_pct(launches: Collection[LaunchRow]) -> float:
+    """Return what others took of the CPUs' time in the blocks of some launches that count; 0: it was not counted."""
+    others_ns, stolen_ns, capacity_ns, _ = _lost(launches)
+    return max(0.0, 100 * others_ns / capacity_ns) + 100 * stolen_ns / capacity_ns if capacity_ns else 0.0
+
+
+def _lost(launches: Iterable[LaunchRow], within: Collection[BlockId] | None = None, *, in_all: bool = False) -> Taken:
+    """Return what others took in some blocks; nothing in those in which enough CPUs were idle."""
+    lost = []
+    for launch in launches:
+        if within is None and not in_all and launch.lost is not None:
+            lost.append(launch.lost)
+            continue
+        blocks = launch.blocks if in_all else launch.counting
+        taken = launch.taken if in_all else launch.taken_in_counting
+        if within is not None:
+            cycles = zip(taken, blocks.cycle, strict=False)
+            taken = [known for known, cycle in cycles if (launch.round, cycle) in within]
+        together = taken_together([(0, 0, known[2], 0) if known[3] else known for known in taken])
+        if within is None and not in_all:
+            launch.lost = together
+        lost.append(together)
+    return taken_together(lost)

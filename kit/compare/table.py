@@ -1,0 +1,296 @@
+"""The table that everything reads: a row for each launch of a run, and in it a row for each of its blocks.
+
+    profile ─► BlockTable ─► launches ─► blocks     `clean` fills what others took, clean and counts; `modes` fills slow
+
+It is made once, when a run is read. Which blocks count is never asked again: `LaunchRow.counting` has them, and no
+profile is copied. Blocks lie in columns, as a profile has them; `LaunchRow.rows` returns them one by one.
+
+The step time of a block is its whole time over its steps, so stalls are in it; latency is the median of steps that were
+waited for one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, repeat
+from operator import add, truediv
+from typing import Any, Literal, NamedTuple
+
+from kit.profile.cell import Cell
+from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import CellResult
+from kit.profile.sensor import Energy
+
+BlockId = tuple[int, int]  # round and cycle
+# What blocks are timed by: whole time over steps, or the median of steps that were waited for one by one.
+By = Literal["step", "latency"]
+# A GPU that is loaded for seconds has other clocks than in bursts between other cells'. Joules are known to a percent.
+SUSTAINED_LEAST_PCT = 2.0
+NO_BLOCKS = Blocks()
+COLUMNS = tuple(name for name in Blocks.__struct_fields__ if name not in ("cycle", "counters"))
+
+
+class Taken(NamedTuple):
+    """What others took from a cell in one block, or in several together."""
+
+    others_ns: float = 0  # CPU time of others; ticks that a block misses count in the next: it may be below 0
+    stolen_ns: float = 0  # by the hypervisor
+    capacity_ns: float = 0  # of the cell's CPUs; 0: it was not counted
+    has_spare: int = 0  # blocks of a cell with a thread for each CPU in which its CPUs were partly idle
+
+    @property
+    def fraction(self) -> float:
+        """Which fraction of the CPUs' time others took."""
+        return min(1.0, (max(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns) if self.capacity_ns else 0.0
+
+
+NOTHING_TAKEN = Taken()
+
+
+def taken_together(blocks: Collection[tuple[float, ...]]) -> Taken:
+    """Return the sum of some blocks, in which what ticks miss in one and count twice in the next cancels."""
+    return tuple.__new__(Taken, map(sum, zip(*blocks, strict=True))) if blocks else NOTHING_TAKEN
+
+
+class Block(NamedTuple):
+    """One block: when it ran, how long its steps took, what others took, and whether it counts."""
+
+    cycle: int
+    begin_ns: int
+    span_ns: int
+    step_ns: float
+    steps: int  # timed together
+    recorded: dict[str, Any]  # all columns of its profile but the cycle, and its counters; null: a read failed
+    others: float | None  # which fraction of the CPUs' time they took; null: it was not counted
+    disturbed_by: str | None  # a key of `kit.compare.clean.REASONS`; null: nothing
+    clean: bool  # so was its whole cycle
+    counts: bool  # it is in ratios and counters
+    slow: bool | None  # of a bimodal cell; null: of another, or the block is in no cycle that its whole group has
+
+
+@dataclass(eq=False, slots=True)
+class LaunchRow:
+    """One launch: what is recorded once a launch, its blocks, and what these are used for."""
+
+    cell: Cell
+    record: Launch  # phases, threads, fit, failure …; its own `blocks` are read here alone
+    blocks: Blocks  # all of them
+    counting: Blocks = NO_BLOCKS  # those that count; none where it gave no number, or its round does not count
+    energy: Sequence[Energy] = ()  # that counts
+    is_figure: bool = False  # its cell's figures come from it
+    in_figures: bool = True  # or it is one that failed, or whose joules are better than none
+    is_warm: bool = False  # its process had run another program before
+    is_shared: bool = False  # its process held several cells
+    # Of each block, by `clean`; the first is empty where nothing was counted, the others where nothing disturbed any.
+    taken: Sequence[Taken] = ()
+    taken_in_all: Taken = NOTHING_TAKEN
+    lost: Taken | None = None  # in the blocks that count, those with spare CPUs left out; None: nobody has asked
+    disturbed_by: Sequence[str | None] = ()
+    left_out: Collection[int] = ()  # cycles that are not clean
+    slow: dict[int, bool] = field(default_factory=dict)  # cycle -> whether it is in the slow mode, by `modes`
+
+    @property
+    def round(self) -> int:
+        """Which round it was of."""
+        return self.record.round
+
+    @property
+    def group(self) -> str:
+        """Key of the part of its group."""
+        return self.record.group
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether blocks of one cycle ran within a second of each other."""
+        return self.record.turns == "blocks"
+
+    @property
+    def gives_number(self) -> bool:
+        """Whether it finished and has blocks that count."""
+        return bool(self.counting.steps)
+
+    @property
+    def taken_in_counting(self) -> Sequence[Taken]:
+        """What others took in each block that counts; empty where nothing was counted."""
+        if self.counting is self.blocks or not self.taken:
+            return self.taken
+        if self.counting is NO_BLOCKS:
+            return ()
+        return [taken for taken, cycle in zip(self.taken, self.blocks.cycle, strict=True) if cycle not in self.left_out]
+
+    def times_ns(self, by: By = "step") -> list[float]:
+        """Return the time of each block that counts; nan where no step was waited for by itself."""
+        return times_ns(self.counting, by)
+
+    def time_ns(self, by: By = "step") -> float:
+        """Return the step time, or latency: the median over its blocks; nan without any."""
+        return middle(self.times_ns(by))
+
+    @property
+    def mean_step_ns(self) -> float:
+        """The whole time of its blocks over their steps: of a fit, and what rare stalls add to; nan without any."""
+        steps = sum(self.counting.steps)
+        return sum(self.counting.duration_ns) / steps if steps else math.nan
+
+    @property
+    def pipeline_ratio(self) -> float | None:
+        """The time of a fit's steps over what as many resident steps took in the references around each block."""
+        steps, fit = self.counting.steps, self.record.fit
+        if fit is None or len(fit.reference_ns) != len(steps) + 1:
+            return None
+        around = zip(steps, fit.reference_ns[:-1], fit.reference_ns[1:], strict=True)
+        resident_ns = sum(count * (before + after) / 2 for count, before, after in around)
+        return sum(self.counting.duration_ns) / resident_ns
+
+    def rows(self) -> Iterator[Block]:
+        """Yield every block with all that is known of it."""
+        blocks = self.blocks
+        # Lists that only accelerators have are empty on a CPU.
+        columns = {name: known for name in COLUMNS if (known := getattr(blocks, name))} | blocks.counters
+        taken, reasons = self.taken or repeat(NOTHING_TAKEN), self.disturbed_by or repeat(None)
+        times, recorded = times_ns(blocks), zip(*columns.values(), strict=True)
+        every = zip(
+            blocks.cycle, blocks.begin_ns, blocks.span_ns, times, blocks.steps, recorded, taken, reasons, strict=False
+        )
+        for cycle, begin_ns, span_ns, step_ns, steps, values, by_others, why in every:
+            is_clean = cycle not in self.left_out
+            yield Block(
+                cycle=cycle,
+                begin_ns=begin_ns,
+                span_ns=span_ns,
+                step_ns=step_ns,
+                steps=steps,
+                recorded=dict(zip(columns, values, strict=True)),
+                others=by_others.fraction if by_others.capacity_ns else None,
+                disturbed_by=why,
+                clean=is_clean,
+                counts=self.counting is blocks or (self.counting is not NO_BLOCKS and is_clean),
+                slow=self.slow.get(cycle),
+            )
+
+
+@dataclass(eq=False)
+class BlockTable:
+    """The launches of a run, cell by cell in its profile's order."""
+
+    by_cell: dict[str, list[LaunchRow]]
+
+    @classmethod
+    def of(cls, results: Iterable[CellResult]) -> BlockTable:
+        """Return the table of some cells; their profile may be of a run that is not over."""
+        table = cls(
+            {
+                result.key: [LaunchRow(result.cell, launch, launch.blocks) for launch in result.launches]
+                for result in results
+            }
+        )
+        table._find_shared_processes()
+        return table
+
+    def _find_shared_processes(self) -> None:
+        held: dict[tuple[int, str], list[LaunchRow]] = defaultdict(list)
+        for launch in self:
+            held[launch.record.round, launch.record.process].append(launch)
+        for launches in held.values():
+            if len({launch.record.cell_key for launch in launches}) < 2:  # noqa: PLR2004 - several
+                continue
+            begins_ns: dict[str, int | None] = {}
+            for launch in launches:
+                launch.is_shared = True
+                if begins_ns.get(launch.record.cell_key) is None:
+                    steps_ns = (phase.begin_ns for phase in launch.record.phases if phase.name == "first_step")
+                    begins_ns[launch.record.cell_key] = next(steps_ns, None)
+            first_ns = min((begin_ns for begin_ns in begins_ns.values() if begin_ns is not None), default=0)
+            for launch in launches:
+                begin_ns = begins_ns[launch.record.cell_key]
+                launch.is_warm = begin_ns is not None and first_ns < begin_ns
+
+    def __iter__(self) -> Iterator[LaunchRow]:
+        for launches in self.by_cell.values():
+            yield from launches
+
+
+def times_ns(blocks: Blocks, by: By = "step") -> list[float]:
+    """Return the time of each of some blocks; nan where no step was waited for by itself."""
+    if by == "step":
+        return [*map(truediv, blocks.duration_ns, blocks.steps)]
+    return [math.nan if median_ns is None else float(median_ns) for median_ns in blocks.median_ns]
+
+
+def middle(values: Iterable[float]) -> float:
+    """Return the median of those values that are above zero; nan where none is."""
+    positive = [value for value in values if value > 0]
+    return statistics.median(positive) if positive else math.nan
+
+
+class Counted(NamedTuple):
+    """The blocks of several launches in which every counter that was asked for could be read, together."""
+
+    steps: int  # all that ran between the edges of the blocks
+    total_ns: float
+    sums: list[float]  # how much each counter grew by
+
+    @property
+    def per_step(self) -> list[float]:
+        """How much each counter grew by in a step."""
+        return [grown / self.steps for grown in self.sums]
+
+
+def counted(
+    launches: Iterable[LaunchRow], *names: str, within: Collection[BlockId] | None = None, in_all: bool = False
+) -> Counted | None:
+    """Return the blocks that count in which all counters of `names` were read; None where there are none.
+
+    Args:
+        launches: of one cell in one group.
+        names: of counters.
+        within: these blocks of them alone.
+        in_all: of all blocks, whether they count or not.
+    """
+    totals = [0] * (2 + len(names))
+    for launch in launches:
+        blocks = launch.blocks if in_all else launch.counting
+        columns: list[Sequence[Any]] = [blocks.counters[name] for name in names if name in blocks.counters]
+        if len(columns) < len(names):
+            continue
+        some_failed = any([None in column for column in columns])  # noqa: C419 - of one or two, a list is faster
+        columns = [blocks.all_steps(), blocks.span_ns, *columns]
+        if within is not None or some_failed:
+            is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
+            keep = [chosen and None not in row for chosen, *row in zip(is_in, *columns, strict=True)]
+            columns = [[*compress(column, keep)] for column in columns]
+        totals = [*map(add, totals, map(sum, columns))]
+    steps, span_ns, *sums = totals
+    return Counted(steps, float(span_ns), [*map(float, sums)]) if steps else None
+
+
+class SustainedStep(NamedTuple):
+    """The step of the same launches in bursts, and in the long block that joules belong to."""
+
+    burst_ns: float
+    sustained_ns: float
+
+    @property
+    def difference_pct(self) -> float:
+        """By how much the sustained step is longer."""
+        return 100 * (self.sustained_ns / self.burst_ns - 1)
+
+    @property
+    def differs(self) -> bool:
+        """Whether joules and samples/s belong to unlike steps."""
+        return abs(self.difference_pct) >= SUSTAINED_LEAST_PCT
+
+
+def sustained_step(launches: Iterable[LaunchRow]) -> SustainedStep | None:
+    """Return the geometric means over the launches that have both steps; None where none has."""
+    both_ns = []
+    for launch in (launch for launch in launches if launch.gives_number and launch.energy):
+        long_blocks = ((known.block_ns, known.steps or 0) for known in launch.energy if known.kind == "steady")
+        sustained_ns = next((block_ns / steps for block_ns, steps in long_blocks if block_ns > 0 and steps > 0), None)
+        if sustained_ns is not None:
+            both_ns.append((launch.time_ns(), sustained_ns))
+    return SustainedStep(*map(statistics.geometric_mean, zip(*both_ns, strict=True))) if both_ns else None
