@@ -15,11 +15,19 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from statistics import fmean
 from typing import NamedTuple
 
-from kit.compare.table import NO_BLOCKS, NOTHING_TAKEN, BlockId, BlockTable, LaunchRow, Taken, counted, taken_together
+from kit.compare.table import (
+    NO_BLOCKS,
+    BlockId,
+    BlockTable,
+    BlockTaken,
+    LaunchRow,
+    Taken,
+    counted,
+    taken_together,
+)
 from kit.devices.limits import OTHERS_MOST
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
@@ -29,8 +37,6 @@ from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
 TICK_NS = 10_000_000
 # Ticks that a clean block may show by chance: in a short block they are more than OTHERS_MOST.
 TICKS_BY_CHANCE = 3
-# A cell lost nothing to others while it had, with the CPUs that were idle, so nearly all that it can use.
-IDLE_MOST = 0.05
 # The mean over the clean cycles of a round, in which stray ticks cancel: quiet rounds had up to 4 %. A neighbor that
 # always takes 9 % was seen in no block, and would make a ratio of unlike cells wrong by 15 % (bench_clean_bias.py).
 OTHERS_MEAN_MOST = 0.05
@@ -115,7 +121,8 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     for (group, number), launches in measured.items():
         by_group[group][number] = clean_cycles(launches, planned)
     rounds = Rounds(by_group, all_cycles)
-    if not all_cycles:
+    is_quiet = all(cycles.counts for numbers in by_group.values() for cycles in numbers.values())
+    if not all_cycles and not (is_quiet and all(not launch.left_out for launch in table)):
         for launches in table.by_cell.values():
             _leave_out(launches, rounds)
     return rounds
@@ -167,68 +174,33 @@ def _has_joules(launch: LaunchRow) -> bool:
     return any(energy.joules_j is not None and energy.kind != "compile" for energy in launch.record.energy)
 
 
-# What disturbs a block, by the word for it -> in which blocks of a launch it did, once `launch.taken` is filled; of
-# several the first is said. An entry is all that a further reason takes.
+# What disturbs a block, by the word for it -> in which blocks of a launch it did; of several the first is said.
+# A further reason is a further entry.
 REASONS: dict[str, Callable[[LaunchRow], Sequence[bool]]] = {
-    "cpus": lambda launch: _lacked_cpus(launch.taken),
+    "cpus": lambda launch: _lacked_cpus(launch.taken) if launch.taken_most > OTHERS_MOST else (),
     "device": lambda launch: [(count or 0) > 0 for count in launch.blocks.counters.get(DEVICE_OTHERS, ())],
 }
 
 
-def _lacked_cpus(taken: Sequence[Taken]) -> list[bool]:
+def _lacked_cpus(taken: Sequence[BlockTaken]) -> list[bool]:
     """Return in which blocks others took more than a clean one may show; what is taken is at most all."""
     chance_ns = TICKS_BY_CHANCE * TICK_NS
     return [
-        (taken_ns := stolen_ns + max(others_ns, 0)) > OTHERS_MOST * capacity_ns
+        (taken_ns := max(0, others_ns) + stolen_ns) > OTHERS_MOST * capacity_ns
         and min(taken_ns, capacity_ns) > chance_ns
         for others_ns, stolen_ns, capacity_ns, _ in taken
     ]
 
 
 def fill_disturbances(launch: LaunchRow) -> None:
-    """Fill what others took from a launch in each of its blocks, and by what they disturbed it."""
-    _fill_taken(launch)
+    """Fill by what others disturbed a launch in each of its blocks."""
     disturbed_by: list[str | None] = []
     for name, check in REASONS.items():
         flags = check(launch)
-        if any(flags):
+        if True in flags:
             before = disturbed_by or [None] * len(flags)
             disturbed_by = [why or (name if flag else None) for why, flag in zip(before, flags, strict=True)]
     launch.disturbed_by = disturbed_by
-
-
-def _fill_taken(launch: LaunchRow) -> None:
-    """Fill what others took from a launch in each of its blocks, where that was counted.
-
-    Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is 0
-    where enough CPUs were idle: a cell can use one for each of its threads, one on an accelerator's host.
-    """
-    counters, used = launch.blocks.counters, launch.record.threads
-    cpus = 0 if used is None else len(used.cpus)
-    if used is None or not cpus or "machine.busy_ns" not in counters or "process.cpu_ns" not in counters:
-        return
-    threads = min(cpus, used.requested) if launch.cell.device == "cpu" else 1
-    none = repeat(None)
-    columns = [
-        counters.get(name, none)
-        for name in ("machine.busy_ns", "process.cpu_ns", "process.children_ns", "machine.steal_ns")
-    ]
-    # A named tuple made by its own call takes three times as long.
-    taken, made = list[Taken](), tuple.__new__
-    for span_ns, busy_ns, own_ns, children_ns, stolen_ns in zip(launch.blocks.span_ns, *columns, strict=False):
-        if busy_ns is None or own_ns is None:
-            taken.append(NOTHING_TAKEN)
-            continue
-        capacity_ns, others_ns = span_ns * cpus, busy_ns - own_ns - (children_ns or 0)
-        lost_ns = stolen_ns if stolen_ns and stolen_ns > 0 else 0
-        has_spare = 0
-        if threads >= cpus:
-            has_spare = capacity_ns - busy_ns - lost_ns >= IDLE_MOST * capacity_ns
-        elif capacity_ns - others_ns - lost_ns >= (1 - IDLE_MOST) * span_ns * threads:
-            # Its own time and the idle time together are all that it can use, and it had them.
-            others_ns = lost_ns = 0
-        taken.append(made(Taken, (others_ns, lost_ns, capacity_ns, has_spare)))
-    launch.taken, launch.taken_in_all = taken, taken_together(taken)
 
 
 def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
@@ -244,7 +216,8 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
     """
     for launch in launches:
         fill_disturbances(launch)
-    others = {launch.record.cell_key: launch.taken_in_all.fraction for launch in launches}
+    totals = [launch.taken_in_all for launch in launches]
+    others = {launch.record.cell_key: total.fraction for launch, total in zip(launches, totals, strict=True)}
     if any(launch.cell.task == "fit" for launch in launches):
         lacked_cpus = max(others.values()) > OTHERS_MOST
         shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
@@ -252,20 +225,20 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
         for launch in launches:
             launch.left_out = () if is_clean else frozenset(launch.blocks.cycle)
         return RoundCycles(1, int(is_clean), 1, lacked_cpus, others)
-    ran = len(set().union(*(launch.blocks.cycle for launch in launches)))
-    lacked_cpus = any("cpus" in launch.disturbed_by for launch in launches)
-    if any(launch.disturbed_by for launch in launches) or not all(
-        _is_little(launch.taken_in_all) for launch in launches
-    ):
-        lacked_cpus = _leave_out_cycles(launches) or lacked_cpus
-    clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
+    cycles = [launch.blocks.cycle for launch in launches]
+    ran, clean, lacked_cpus = len(set().union(*cycles)), min(map(len, cycles)), False
+    if any(launch.disturbed_by for launch in launches) or not all(map(_is_little, totals)):
+        took_little_of_each = _leave_out_cycles(launches)
+        lacked_cpus = took_little_of_each or any("cpus" in launch.disturbed_by for launch in launches)
+        clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
     return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others)
 
 
 def _is_little(taken: Taken) -> bool:
     """Whether others took little of all clean blocks together; ticks may show more than that by chance."""
-    taken_ns = taken.fraction * taken.capacity_ns
-    return taken_ns <= max(OTHERS_MEAN_MOST * taken.capacity_ns, TICKS_BY_CHANCE * TICK_NS)
+    others_ns, stolen_ns, capacity_ns, _ = taken
+    taken_ns = min(max(0, others_ns) + stolen_ns, capacity_ns)
+    return taken_ns <= max(OTHERS_MEAN_MOST * capacity_ns, TICKS_BY_CHANCE * TICK_NS)
 
 
 def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
@@ -292,7 +265,7 @@ def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
             break
         # The block of which others took most; of equal ones the first.
         *_, worst = max(
-            (taken.fraction, -member, -cycle, (cycle, turns[member]))
+            (Taken(*taken).fraction, -member, -cycle, (cycle, turns[member]))
             for member, blocks in enumerate(clean)
             for taken, cycle in blocks
         )
@@ -367,6 +340,14 @@ def throttled_pct(launch: LaunchRow) -> float:
     return 0.0 if lost is None else lost.throttled_pct or 0.0
 
 
+def contended_pct(launches: Collection[LaunchRow]) -> float | None:
+    """Return what others took of the CPUs' time in the blocks that count; None: no more than the system's own work."""
+    if all(100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches):
+        return None
+    taken_pct = contention_pct(launches)
+    return taken_pct if taken_pct >= TAKEN_LEAST_PCT else None
+
+
 def contention_pct(launches: Collection[LaunchRow]) -> float:
     """Return what others took of the CPUs' time in the blocks of some launches that count; 0: it was not counted."""
     others_ns, stolen_ns, capacity_ns, _ = _lost(launches)
@@ -375,18 +356,15 @@ def contention_pct(launches: Collection[LaunchRow]) -> float:
 
 def _lost(launches: Iterable[LaunchRow], within: Collection[BlockId] | None = None, *, in_all: bool = False) -> Taken:
     """Return what others took in some blocks; nothing in those in which enough CPUs were idle."""
-    lost = []
+    others_ns = stolen_ns = capacity_ns = 0.0
     for launch in launches:
-        if within is None and not in_all and launch.lost is not None:
-            lost.append(launch.lost)
-            continue
-        blocks = launch.blocks if in_all else launch.counting
         taken = launch.taken if in_all else launch.taken_in_counting
         if within is not None:
-            cycles = zip(taken, blocks.cycle, strict=False)
-            taken = [known for known, cycle in cycles if (launch.round, cycle) in within]
-        together = taken_together([(0, 0, known[2], 0) if known[3] else known for known in taken])
-        if within is None and not in_all:
-            launch.lost = together
-        lost.append(together)
-    return taken_together(lost)
+            cycles = (launch.blocks if in_all else launch.counting).cycle
+            taken = [known for known, cycle in zip(taken, cycles, strict=False) if (launch.round, cycle) in within]
+        for others, stolen, capacity, has_spare in taken:
+            capacity_ns += capacity
+            if not has_spare:
+                others_ns += others
+                stolen_ns += stolen
+    return Taken(others_ns, stolen_ns, capacity_ns)

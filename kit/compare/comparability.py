@@ -10,7 +10,7 @@ people compare, so they never block. `kit.profile.facts` has the grades; the set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -110,17 +110,18 @@ def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
 def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFacts:
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
 
-    def joined(values: Iterable[str]) -> str:
-        return " and ".join(sorted(set(values)))
+    def joined(values: Collection[str]) -> str:
+        return " and ".join(sorted(values))
 
     parity = next((launch.parity for launch in launches if launch.parity is not None), None)
-    fits = (launch.fit for launch in launches if launch.fit is not None)
-    data = (launch.data for launch in launches if launch.data is not None)
+    data = {(launch.data.name, launch.data.sha256) for launch in launches if launch.data is not None}
+    threads = {launch.threads.requested for launch in launches if launch.threads is not None}
+    fits = [launch.fit for launch in launches if launch.fit is not None]
     return CellFacts(
-        data=joined(f"{used.name} {used.sha256[:HASH_DIGITS]}" for used in data),
-        threads=joined(str(launch.threads.requested) for launch in launches if launch.threads is not None),
+        data=joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
+        threads=joined({*map(str, threads)}),
         epochs=joined(
-            f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits
+            {f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits}
         ),
         losses=tuple(parity.losses) if parity is not None else (),
         start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",

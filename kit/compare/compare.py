@@ -28,7 +28,7 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.metrics import METRICS, details, judged_name, run_level, value, value_of_runs
+from kit.compare.metrics import METRICS, details, judged_name, read_metrics, run_level, value, value_of_runs
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within, read_run
 from kit.compare.ratios import Metric, trends
@@ -67,8 +67,7 @@ def read_reduced(
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
     for sample in run.samples.values():
-        for name in (*names, judged_name(by, sample)):
-            value(sample, name)
+        read_metrics(sample, (*names, judged_name(by, sample)))
         loaded(sample)
         run_level(METRICS[by], sample)
     run.drop_launches()

@@ -23,7 +23,7 @@ from kit.errors import KitError
 from kit.profile.cell import Task
 from kit.profile.launch import INJECTED_NS, Fit
 from kit.profile.reason import Value
-from kit.stats.estimate import TIME_WORDS, Estimate, over
+from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.runs import RunLevel
 from kit.stats.scores import scores
 
@@ -35,6 +35,11 @@ START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 SCORE_MARGIN = 0.01
 SQUARED_ERROR = "mean_squared_error"  # value of `fit_metric`: the score of a network that reconstructs
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
+# What a launch has that gives a cell the metrics of a part.
+PARTS: dict[str, Callable[[LaunchRow], bool]] = {
+    "fit": lambda launch: launch.record.fit is not None,
+    "energy": lambda launch: bool(launch.energy),
+}
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
@@ -60,6 +65,16 @@ def _value(metric: Metric, sample: Sample) -> Value | None:
         return None
     seen = [known for launch in sample.good if (known := metric.observe(sample, launch)) is not None]
     return metric.over(seen) if seen else None
+
+
+def read_metrics(sample: Sample, names: Iterable[str]) -> None:
+    """Read metrics of a cell into its values; what a launch would need that has no fit or joules is null at once."""
+    lacking = {part for part, has in PARTS.items() if not any(map(has, sample.launches))}
+    for name in names:
+        if METRICS[name].part in lacking:
+            sample.values.setdefault(name, None)
+        else:
+            value(sample, name)
 
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
@@ -143,8 +158,7 @@ def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
         shown = value(sample, judged_name(metric.name, sample))
         if shown is None or (metric.compare == "ratio" and not shown):
             return None
-        error, is_log = level(metric, sample), metric.compare == "ratio"
-        se = error.se_log if error.has_interval else None
+        is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
         rounds = len({launch.round for launch in sample.good})
         contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
         log = math.log(shown) if is_log else float(shown)
@@ -177,11 +191,11 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
 
     Launches of one round shared the machine's state, so their mean is one value.
     """
-    is_log, rounds = metric.compare == "ratio", defaultdict[int, list[float]](list)
+    is_log, rounds = metric.compare == "ratio", dict[int, list[float]]()
     for number, figure in figure_values(metric, sample):
         if math.isfinite(figure) and (figure > 0 or not is_log):
-            rounds[number].append(math.log(figure) if is_log else figure)
-    return {number: statistics.fmean(values) for number, values in rounds.items()}
+            rounds.setdefault(number, []).append(math.log(figure) if is_log else figure)
+    return {number: statistics.fmean(values) if values[1:] else values[0] for number, values in rounds.items()}
 
 
 def step_times(sample: Sample, launch: LaunchRow) -> list[float] | float:

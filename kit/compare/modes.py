@@ -69,8 +69,8 @@ def fill_modes(cells: Mapping[str, LaunchesByRound]) -> dict[str, Modes]:
         modes = _modes(launches, own_logs, beside) if own_logs and not is_fit else None
         if modes is not None:
             known[key] = modes
-            for (number, cycle), slow in modes.is_slow.items():
-                launches[number].slow[cycle] = slow
+            for number, launch in launches.items():
+                launch.slow = {cycle: slow for (of_round, cycle), slow in modes.is_slow.items() if of_round == number}
     return known
 
 

@@ -240,9 +240,11 @@ def contended(a: Sample, b: Sample) -> float | None:
     is_like = all(getattr(a.cell, axis) == getattr(b.cell, axis) for axis in UNLIKE)
     if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.together is None:
         return None
+    is_disturbed = a.together.is_disturbed(a.cell_key, b.cell_key)
+    if not is_disturbed and all(100 * launch.taken_most < TAKEN_BAD_PCT for launch in (*a.measured, *b.measured)):
+        return None
     part = a.together.part_of(a.cell_key, b.cell_key)
     taken_pct = max(sample.contention_pct(None if part is None else part.key) for sample in (a, b))
-    is_disturbed = a.together.is_disturbed(a.cell_key, b.cell_key)
     return taken_pct if is_disturbed or taken_pct >= TAKEN_BAD_PCT else None
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
-from kit.compare.clean import TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT, Rounds, contention_pct, count_blocks, throttled_pct
+from kit.compare.clean import THROTTLED_LEAST_PCT, Rounds, contended_pct, contention_pct, count_blocks, throttled_pct
 from kit.compare.comparability import CellFacts, Facts, cell_facts, facts_of
 from kit.compare.modes import Modes, fill_modes
 from kit.compare.naming import label_members
@@ -140,9 +140,8 @@ class Sample:
     @cached_property
     def taken_pct(self) -> float | None:
         """What others took of the CPUs' time during its figures; None: no more than a system's own work does."""
-        taken_pct = contention_pct(self.good)
-        contended_pct = taken_pct if taken_pct >= TAKEN_LEAST_PCT else None
-        return contended_pct if self.others_pct is None else max(self.others_pct, contended_pct or 0.0)
+        taken_pct = contended_pct(self.good)
+        return taken_pct if self.others_pct is None else max(self.others_pct, taken_pct or 0.0)
 
     @cached_property
     def threads(self) -> int:
@@ -270,9 +269,11 @@ class Run:
         for sample in self.samples.values():
             for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
                 getattr(sample, name)
-            for name in ("figures", "good", "measured"):
-                sample.__dict__.pop(name, None)
             sample.launches, sample.together, sample._known = [], None, {}
+            # A dictionary that lost its entries stays as large as it was.
+            of_launches = ("figures", "good", "measured")
+            sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
+        self.rounds = Rounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):
             self.__dict__.pop(name, None)
 
@@ -374,12 +375,12 @@ def launch_marks(launch: LaunchRow) -> list[Reason]:
     stopped_pct = throttled_pct(launch)
     if stopped_pct >= THROTTLED_LEAST_PCT:
         marks["throttled"] = reason("throttled", share_pct=stopped_pct)
-    elif (taken_pct := contention_pct([launch])) >= TAKEN_LEAST_PCT:
+    elif (taken_pct := contended_pct([launch])) is not None:
         marks["contended"] = reason("contended", share_pct=taken_pct)
     if certificate is not None:
-        waited_ns = [median_ns for median_ns in launch.counting.median_ns if median_ns is not None]
-        step_ns, code = min(waited_ns, default=math.inf), "step_too_short_for_clock"
+        step_ns = min(filter(None, launch.counting.median_ns), default=math.inf)
         if step_ns < certificate.shortest_step_ns:
+            code = "step_too_short_for_clock"
             marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
     if recompiles is not None and recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))

@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import compress, repeat
-from operator import add, truediv
+from operator import add, sub, truediv
 from typing import Any, Literal, NamedTuple
 
 from kit.profile.cell import Cell
@@ -30,12 +31,16 @@ BlockId = tuple[int, int]  # round and cycle
 By = Literal["step", "latency"]
 # A GPU that is loaded for seconds has other clocks than in bursts between other cells'. Joules are known to a percent.
 SUSTAINED_LEAST_PCT = 2.0
+# A cell lost nothing to others while it had, with the CPUs that were idle, so nearly all that it can use.
+IDLE_MOST = 0.05
+# CPU time in each block: of the machine, of the measured process and of its children, and of other virtual machines.
+CPU_COUNTERS = ("machine.busy_ns", "process.cpu_ns", "process.children_ns", "machine.steal_ns")
 NO_BLOCKS = Blocks()
 COLUMNS = tuple(name for name in Blocks.__struct_fields__ if name not in ("cycle", "counters"))
 
 
 class Taken(NamedTuple):
-    """What others took from a cell in one block, or in several together."""
+    """What others took from a cell in one block, or in several together. Of each block it is a plain tuple."""
 
     others_ns: float = 0  # CPU time of others; ticks that a block misses count in the next: it may be below 0
     stolen_ns: float = 0  # by the hypervisor
@@ -48,12 +53,13 @@ class Taken(NamedTuple):
         return min(1.0, (max(0.0, self.others_ns) + self.stolen_ns) / self.capacity_ns) if self.capacity_ns else 0.0
 
 
+BlockTaken = tuple[float, float, float, int]  # the fields of `Taken`: named tuples take three times as long to make
 NOTHING_TAKEN = Taken()
 
 
-def taken_together(blocks: Collection[tuple[float, ...]]) -> Taken:
+def taken_together(blocks: Collection[BlockTaken]) -> Taken:
     """Return the sum of some blocks, in which what ticks miss in one and count twice in the next cancels."""
-    return tuple.__new__(Taken, map(sum, zip(*blocks, strict=True))) if blocks else NOTHING_TAKEN
+    return Taken(*map(sum, zip(*blocks, strict=True))) if blocks else NOTHING_TAKEN
 
 
 class Block(NamedTuple):
@@ -85,13 +91,11 @@ class LaunchRow:
     in_figures: bool = True  # or it is one that failed, or whose joules are better than none
     is_warm: bool = False  # its process had run another program before
     is_shared: bool = False  # its process held several cells
-    # Of each block, by `clean`; the first is empty where nothing was counted, the others where nothing disturbed any.
-    taken: Sequence[Taken] = ()
-    taken_in_all: Taken = NOTHING_TAKEN
-    lost: Taken | None = None  # in the blocks that count, those with spare CPUs left out; None: nobody has asked
-    disturbed_by: Sequence[str | None] = ()
-    left_out: Collection[int] = ()  # cycles that are not clean
-    slow: dict[int, bool] = field(default_factory=dict)  # cycle -> whether it is in the slow mode, by `modes`
+    disturbed_by: Sequence[str | None] = ()  # of each block, by `clean`; empty: nothing disturbed any
+    left_out: Collection[int] = ()  # cycles that are not clean, by `clean`
+    slow: Mapping[int, bool] | None = None  # cycle -> whether it is in the slow mode, by `modes`; null: there is none
+    _taken: Sequence[BlockTaken] | None = None
+    _taken_most: float | None = None
 
     @property
     def round(self) -> int:
@@ -114,13 +118,93 @@ class LaunchRow:
         return bool(self.counting.steps)
 
     @property
-    def taken_in_counting(self) -> Sequence[Taken]:
-        """What others took in each block that counts; empty where nothing was counted."""
-        if self.counting is self.blocks or not self.taken:
+    def cpus(self) -> int:
+        """How many CPUs it was allowed on; 0: it was not recorded."""
+        return 0 if self.record.threads is None else len(self.record.threads.cpus)
+
+    @property
+    def cpus_needed(self) -> int:
+        """How many of its CPUs it can use: one for each of its threads, one on an accelerator's host."""
+        used = self.record.threads
+        return 1 if used is None or self.cell.device != "cpu" else min(len(used.cpus), used.requested)
+
+    @property
+    def taken_most(self) -> float:
+        """Which fraction of its CPUs' time others took in any block at most; infinite where a read failed.
+
+        It is found in a fifth of the time of `taken`, and on a quiet machine it is below every limit.
+        """
+        if self._taken_most is None:
+            counters: Mapping[str, list[int]] = self.blocks.counters  # type: ignore[assignment]
+            self._taken_most = 0.0
+            if self.is_counted:
+                try:
+                    others_ns = max(map(sub, counters["machine.busy_ns"], counters["process.cpu_ns"]))
+                    taken_ns = max(0, others_ns) + max(0, *counters.get("machine.steal_ns", ()), 0)
+                    self._taken_most = taken_ns / (self.cpus * min(self.blocks.span_ns))
+                except TypeError:
+                    self._taken_most = math.inf
+        return self._taken_most
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether what others took was counted."""
+        counters = self.blocks.counters
+        return bool(self.cpus and self.blocks.steps and "machine.busy_ns" in counters and "process.cpu_ns" in counters)
+
+    @property
+    def taken(self) -> Sequence[BlockTaken]:
+        """What others took in each block; empty where it was not counted.
+
+        Busy time of the CPUs, less that of the measured process and its children, plus what the hypervisor took. It is
+        0 where enough CPUs were idle.
+        """
+        if self._taken is None:
+            self._taken = self._find_taken() if self.is_counted else ()
+        return self._taken
+
+    def _find_taken(self) -> list[BlockTaken]:
+        cpus, needed, none = self.cpus, self.cpus_needed, repeat(None)
+        columns = [self.blocks.counters.get(name, none) for name in CPU_COUNTERS]
+        taken = list[BlockTaken]()
+        for span_ns, busy_ns, own_ns, children_ns, steal_ns in zip(self.blocks.span_ns, *columns, strict=False):
+            if busy_ns is None or own_ns is None:
+                taken.append(NOTHING_TAKEN)
+                continue
+            capacity_ns, others_ns = span_ns * cpus, busy_ns - own_ns - (children_ns or 0)
+            stolen_ns = max(0, steal_ns or 0)
+            has_spare = False
+            if needed == cpus:
+                has_spare = capacity_ns - busy_ns - stolen_ns >= IDLE_MOST * capacity_ns
+            elif capacity_ns - others_ns - stolen_ns >= (1 - IDLE_MOST) * span_ns * needed:
+                # Its own time and the idle time together are all that it can use, and it had them.
+                others_ns = stolen_ns = 0
+            taken.append((others_ns, stolen_ns, capacity_ns, has_spare))
+        return taken
+
+    @property
+    def taken_in_all(self) -> Taken:
+        """What others took in all blocks together."""
+        counters: Mapping[str, list[int]] = self.blocks.counters  # type: ignore[assignment]
+        cpus = self.cpus
+        if self._taken is None and self.is_counted and self.cpus_needed == cpus:
+            # No block needs a look of its own where no read failed.
+            with suppress(TypeError):
+                own_ns = sum(counters["process.cpu_ns"]) + sum(counters.get("process.children_ns", ()))
+                steal_ns = counters.get("machine.steal_ns", ())
+                stolen_ns = sum([ns for ns in steal_ns if ns > 0]) if any(steal_ns) else 0
+                return Taken(sum(counters["machine.busy_ns"]) - own_ns, stolen_ns, cpus * sum(self.blocks.span_ns))
+        return taken_together(self.taken)
+
+    @property
+    def taken_in_counting(self) -> Sequence[BlockTaken]:
+        """What others took in each block that counts; empty where it was not counted."""
+        if self.counting is self.blocks:
             return self.taken
         if self.counting is NO_BLOCKS:
             return ()
-        return [taken for taken, cycle in zip(self.taken, self.blocks.cycle, strict=True) if cycle not in self.left_out]
+        cycles = zip(self.taken, self.blocks.cycle, strict=False)
+        return [taken for taken, cycle in cycles if cycle not in self.left_out]
 
     def times_ns(self, by: By = "step") -> list[float]:
         """Return the time of each block that counts; nan where no step was waited for by itself."""
@@ -156,8 +240,8 @@ class LaunchRow:
         every = zip(
             blocks.cycle, blocks.begin_ns, blocks.span_ns, times, blocks.steps, recorded, taken, reasons, strict=False
         )
-        for cycle, begin_ns, span_ns, step_ns, steps, values, by_others, why in every:
-            is_clean = cycle not in self.left_out
+        for cycle, begin_ns, span_ns, step_ns, steps, values, of_block, why in every:
+            is_clean, by_others = cycle not in self.left_out, Taken(*of_block)
             yield Block(
                 cycle=cycle,
                 begin_ns=begin_ns,
@@ -169,7 +253,7 @@ class LaunchRow:
                 disturbed_by=why,
                 clean=is_clean,
                 counts=self.counting is blocks or (self.counting is not NO_BLOCKS and is_clean),
-                slow=self.slow.get(cycle),
+                slow=None if self.slow is None else self.slow.get(cycle),
             )
 
 
@@ -223,8 +307,11 @@ def times_ns(blocks: Blocks, by: By = "step") -> list[float]:
 
 def middle(values: Iterable[float]) -> float:
     """Return the median of those values that are above zero; nan where none is."""
-    positive = [value for value in values if value > 0]
-    return statistics.median(positive) if positive else math.nan
+    positive = sorted([value for value in values if value > 0])
+    half, is_odd = divmod(len(positive), 2)
+    if is_odd:
+        return positive[half]
+    return (positive[half - 1] + positive[half]) / 2 if positive else math.nan
 
 
 class Counted(NamedTuple):
@@ -251,21 +338,20 @@ def counted(
         within: these blocks of them alone.
         in_all: of all blocks, whether they count or not.
     """
-    totals = [0] * (2 + len(names))
+    steps, total_ns, sums = 0, 0, [0] * len(names)
     for launch in launches:
         blocks = launch.blocks if in_all else launch.counting
         columns: list[Sequence[Any]] = [blocks.counters[name] for name in names if name in blocks.counters]
         if len(columns) < len(names):
             continue
-        some_failed = any([None in column for column in columns])  # noqa: C419 - of one or two, a list is faster
-        columns = [blocks.all_steps(), blocks.span_ns, *columns]
-        if within is not None or some_failed:
+        if within is not None or any([None in column for column in columns]):  # noqa: C419 - a list is faster
             is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
             keep = [chosen and None not in row for chosen, *row in zip(is_in, *columns, strict=True)]
-            columns = [[*compress(column, keep)] for column in columns]
-        totals = [*map(add, totals, map(sum, columns))]
-    steps, span_ns, *sums = totals
-    return Counted(steps, float(span_ns), [*map(float, sums)]) if steps else None
+            blocks, columns = blocks.chosen(keep), [[*compress(column, keep)] for column in columns]
+        steps += sum(blocks.lead_in) + sum(blocks.steps) + sum(blocks.waited_steps)
+        total_ns += sum(blocks.span_ns)
+        sums = [*map(add, sums, map(sum, columns))]
+    return Counted(steps, float(total_ns), [*map(float, sums)]) if steps else None
 
 
 class SustainedStep(NamedTuple):

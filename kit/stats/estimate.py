@@ -8,7 +8,7 @@ rounds on 57 real rounds, at a nominal 5 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist, fmean
 from typing import Literal
@@ -134,11 +134,19 @@ def estimate(
 def over(values: Iterable[float], *, is_log: bool = True) -> Estimate:
     """Return the estimate of the mean of independent observations. One gives no interval, and none gives nothing."""
     known = [*values]
-    if len(known) < 2:  # noqa: PLR2004 - a spread
+    se = standard_error(known)
+    if se is None:
         return estimate(known[0], is_log=is_log) if known else Estimate()
-    mean = fmean(known)
-    se = math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1) / len(known))
-    return estimate(mean, se, len(known) - 1.0, len(known), is_log=is_log)
+    return estimate(fmean(known), se, len(known) - 1.0, len(known), is_log=is_log)
+
+
+def standard_error(values: Collection[float]) -> float | None:
+    """Return the standard error of the mean of independent observations; None below two of them."""
+    count = len(values)
+    if count < 2:  # noqa: PLR2004 - a spread
+        return None
+    mean = fmean(values)
+    return math.sqrt(sum([(value - mean) ** 2 for value in values]) / (count - 1) / count)
 
 
 def over_rounds(log_ratios: Sequence[float]) -> Estimate | None:
