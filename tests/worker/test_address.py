@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from kit.worker.address import address_of, held_port
+from kit.worker.rank_place import address_of, held_port
 
 LOOPBACK = "127.0.0.1"
 

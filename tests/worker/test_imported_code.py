@@ -14,11 +14,11 @@ SHOW = """
 import sys
 sys.path[:0] = {paths!r}
 {imports}
-from kit.worker import imported_code
+from kit.worker import evidence
 for name, value in {limits!r}.items():
-    setattr(imported_code, name, value)
+    setattr(evidence, name, value)
 import msgspec
-print(msgspec.json.encode(imported_code.imported_code()).decode())
+print(msgspec.json.encode(evidence.imported_code()).decode())
 """
 SITE = "lib/site-packages"
 

@@ -6,7 +6,7 @@ import pytest
 from planted_files import plant
 
 from kit.worker.messages import Prepare
-from kit.worker.rank_cpus import cpus_of_rank, divided
+from kit.worker.rank_place import cpus_of_rank, divided
 
 # Two cores a node, and two CPUs a core: siblings are i and i + 4, as most kernels count them.
 EIGHT_CPUS = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 4},{cpu % 4 + 4}" for cpu in range(8)}
@@ -15,7 +15,7 @@ OF_BOARDS = """
 import json
 from pathlib import Path
 from kit.worker.messages import Prepare
-from kit.worker.rank_cpus import cpus_of_rank
+from kit.worker.rank_place import cpus_of_rank
 asked = [Prepare(backend="torch", device="gpu", clock="auto", cpus=list(range(8)), part=rank, parts=4, devices=4)
          for rank in range(4)]
 print(json.dumps([sorted(cpus_of_rank(rank, Path("/no/topology"))) for rank in asked]))

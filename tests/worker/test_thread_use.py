@@ -7,7 +7,7 @@ import pytest
 from planted_files import plant
 
 from kit.profile.reason import Reason
-from kit.worker.thread_use import ThreadUse
+from kit.worker.evidence import ThreadUse
 
 
 def planted(folder, **ticks):
