@@ -15,8 +15,7 @@ from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices.catalog import DEVICES
 from kit.engine.connection import local_engine
-from kit.engine.container import with_devices
-from kit.engine.container_options import ContainerOptions, for_kind
+from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
 from kit.errors import KitError
 from kit.extras import install_command
