@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kit.backends.catalog import CATALOG
 from kit.engine.connection import EngineError, podman_version
-from kit.fingerprint.software import kit_revision
+from kit.fingerprint.fingerprint import kit_revision
 from kit.shipped import CHECKOUT, shipped
 from kit.version import __version__
 

@@ -28,7 +28,7 @@ from kit.engine.connection import local_engine
 from kit.engine.container import Bind, ContainerOptions, for_kind, with_devices
 from kit.engine.container_run import data_bind
 from kit.engine.image import need_image
-from kit.fingerprint.software import relevant_environment
+from kit.fingerprint.fingerprint import relevant_environment
 from kit.import_order import module_command
 from kit.runner.interpreters import interpreter_for
 from kit.runner.worker_spec import WorkerSpec

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
-from kit.fingerprint.processor import cpu_lists
+from kit.fingerprint.this_machine import cpu_lists
 from kit.profile.identity import cpus_listed
 from kit.sensors.linux import CPU_ROOT
 from kit.worker.messages import Prepare

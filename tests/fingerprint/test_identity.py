@@ -10,8 +10,8 @@ import pytest
 from planted_files import plant
 from planted_processor import PROCESSORS
 
-from kit.fingerprint.identity import hashed, identity
-from kit.fingerprint.processor import processor
+from kit.fingerprint.fingerprint import hashed, identity
+from kit.fingerprint.this_machine import processor
 from kit.profile.facts import UNKNOWN, fact_of
 from kit.profile.identity import Identity
 

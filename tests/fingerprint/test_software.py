@@ -5,7 +5,7 @@ import numpy
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.software import BAKED, kit_revision, relevant_environment, set_by, software
+from kit.fingerprint.fingerprint import BAKED, kit_revision, relevant_environment, set_by, software
 
 
 def other_python(tmp_path, versions):
