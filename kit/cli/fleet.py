@@ -22,8 +22,8 @@ from kit.cli.options import (
     say,
     without_collector,
 )
+from kit.distribution import need
 from kit.errors import KitError
-from kit.extras import need
 from kit.import_order import module_command
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kit.cli.options import say
 from kit.devices.catalog import DEVICES
-from kit.extras import need
+from kit.distribution import need
 
 if TYPE_CHECKING:
     from kit.engine.container_run import ContainerRun

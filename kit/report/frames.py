@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from kit.compare.comparison import Row
 from kit.compare.sample import read_run
+from kit.distribution import install_command
 from kit.errors import KitError
-from kit.extras import install_command
 from kit.profile.cell import AXES, Cell
 from kit.profile.launch import Blocks
 from kit.profile.schema import Profile

@@ -14,11 +14,11 @@ from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices.catalog import DEVICES
+from kit.distribution import install_command
 from kit.engine.connection import local_engine
 from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
 from kit.errors import KitError
-from kit.extras import install_command
 from kit.fingerprint.fingerprint import identity, kit_revision
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.this_machine import container
