@@ -8,8 +8,8 @@ import sys
 
 from kit.backends.catalog import load
 from kit.backends.ranks import RankGroup
-from kit.worker.address import address_of, held_port
 from kit.worker.private_network import LOOPBACK
+from kit.worker.rank_place import address_of, held_port
 
 
 def main(name, number):

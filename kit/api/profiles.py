@@ -20,8 +20,8 @@ from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.metrics import metric_named
 from kit.compare.rows import Comparison
+from kit.distribution import need
 from kit.errors import KitError
-from kit.extras import need
 from kit.profile.schema import Profile
 from kit.profile.store import read_profile
 from kit.report.comparison import comparison_report

@@ -22,8 +22,8 @@ from kit.cli.options import (
     say,
     without_collector,
 )
+from kit.distribution import need
 from kit.errors import KitError
-from kit.extras import need
 from kit.import_order import module_command
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _measured(
 
     from kit.cli.run import parse_request
     from kit.compare.fleet import Absent
-    from kit.fleet.reframe_settings import FleetPlan
-    from kit.fleet.run import measure, nodes_left
+    from kit.fleet.reframe_run import FleetPlan, measure, nodes_left
     from kit.suites.request import OPTIONS
     from kit.suites.suite import load_suite
 
@@ -166,7 +165,7 @@ def _unusable(node: FleetNode) -> Absent:
 def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:
     """Return the partition, empty where there is none, and its nodes."""
     from kit.fleet.nodes import FleetNode, slurm_nodes
-    from kit.fleet.reframe_settings import SLURM
+    from kit.fleet.reframe_run import SLURM
 
     if scheduler in SLURM:
         return slurm_nodes(partition, nodes)

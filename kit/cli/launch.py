@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from kit.cli.options import say
 from kit.devices.catalog import DEVICES
-from kit.extras import need
+from kit.distribution import need
 
 if TYPE_CHECKING:
-    from kit.engine.launch import ContainerRun
+    from kit.engine.container_run import ContainerRun
 
 # This word in place of a suite checks the target's devices.
 SELFTEST = "selftest"
@@ -66,8 +66,8 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
     """
     need("docker", "containers")
     from kit.engine.connection import EngineError
-    from kit.engine.launch import as_line as line_of
-    from kit.engine.launch import run_here
+    from kit.engine.container_run import as_line as line_of
+    from kit.engine.container_run import run_here
     from kit.profile.unfinished import resume_command
     from kit.runner.interrupt import StopFlag
 
@@ -98,7 +98,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
     from kit.cli.run import parse_request
     from kit.cli.selftest import selftest
-    from kit.engine.launch import ContainerRun
+    from kit.engine.container_run import ContainerRun
     from kit.suites.suite import load_suite
     from kit.workloads.data.dataset import data_folder
 

@@ -8,7 +8,7 @@ import click
 
 from kit.cli.compare import framework_titles
 from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_files
-from kit.extras import need
+from kit.distribution import need
 from kit.files import write_atomically
 from kit.profile.store import read_profile
 from kit.report.plain import one_line

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kit.distribution import need
 from kit.environment import ENGINE
 from kit.errors import KitError
-from kit.extras import need
 
 if TYPE_CHECKING:
     import docker

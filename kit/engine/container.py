@@ -1,26 +1,61 @@
-"""One container from its creation to its end, its output passed on as it comes; the engine removes it when it ends.
+"""One container: what it may do and see, and its life from its creation to its end.
 
-create ─ watch its events ─ attach ─ start ─► output … ─► die (exit status; oom before it) ─► removed
+It may do the least that a measurement needs, said once for the SDK and for the command line. It is hardened: any user,
+nothing writable but what is mounted so and a /tmp in memory, no network, no capability. A rootless engine's root is the
+user whose engine it is, and no more; its CPUs are set by affinity, as it may lack the controller.
+
+create ─ watch its events ─ attach ─ start ─► output … ─► die (exit status; oom before it) ─► removed by the engine
+
+As a program, this file is a container's client: its input goes to the container, the container's output comes out.
+
+runner ── pipe ──► this process ── the engine's socket ──► supervisor in the container ──► worker
+       ◄─────────                ◄───────────────────────
+
+It stands where `docker run --interactive` would, and needs no such command. When its input ends, or it dies, the
+container's input ends, and the supervisor in it kills the worker.
+
+Usage: ``python -m kit.engine.container OPTIONS``, `ContainerOptions` as JSON.
 """
 
 from __future__ import annotations
 
+import csv
+import os
 import select
+import shlex
+import signal
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import msgspec
+
 from kit.devices.catalog import DEVICES
-from kit.engine.connection import EngineError, podman_version
-from kit.engine.container_options import CDI_GPU, Bind, ContainerOptions
+from kit.engine.connection import EngineError, local_engine, podman_version
+from kit.profile.reason import Reason, reason
+from kit.worker.supervisor import ENDED
 
 if TYPE_CHECKING:
     import docker
 
+# Podman's --init needs a package of its own; without it only a signal in the first second goes unheard.
+RUN = {"docker": "docker run --rm --init", "podman": "podman run --rm"}
+# /tmp and /dev/shm take memory only as it is used. torch.compile runs what it has built there, hence exec.
+TMP = "rw,exec,nosuid,nodev,size=2g,mode=1777"
+SHM = "1g"
+# A GPU's name, before = and its number, by the Container Device Interface: Podman has no other.
+CDI_GPU = "nvidia.com/gpu"
+# Every image of ours has it.
+ENTRYPOINT = "kit-entrypoint"
+# What Podman itself answers, of version 4 and later: its answer to Docker's question is the host's, not this user's.
+PODMAN_INFO = "/v4.0.0/libpod/info"
 STDERR = 2
 # A busy engine takes seconds to remove a container that has ended.
 REMOVED_S = 60
@@ -30,13 +65,144 @@ LABEL = "io.steadykit"
 ASK_TIMEOUT_S = 60.0
 # An older Podman would silently leave out a request for devices.
 CDI_PODMAN_MIN = (5, 4)
-DEV = Bind("/dev", "/host-dev")
-LIST_FILES = f"""
-import sys
-from pathlib import Path
-folder = Path("{DEV.inside}")
-print(*(Path("/dev", file.relative_to(folder)) for name in sys.argv[1:] for file in sorted(folder.glob(name))))
-"""
+READ_B = 1 << 16
+# What an engine adds to the number of a signal that ended a container's first process.
+SIGNAL_BASE = 128
+
+
+class Bind(NamedTuple):
+    """A folder of the host, or a volume of the engine where `source` is a plain name."""
+
+    source: str
+    inside: str
+    writable: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The type of the mount."""
+        return "bind" if self.source.startswith("/") else "volume"
+
+    def as_words(self) -> str:
+        """Return the value of `--mount`, which both engines read as a line of CSV."""
+        line = StringIO()
+        access = [] if self.writable else ["readonly"]
+        fields = [f"type={self.kind}", f"source={self.source}", f"target={self.inside}", *access]
+        csv.writer(line, lineterminator="").writerow(fields)
+        return line.getvalue()
+
+
+class ContainerOptions(NamedTuple):
+    """One container."""
+
+    image: str
+    command: list[str]
+    entrypoint: tuple[str, ...] | None = None  # null: the image's
+    user: str | None = None  # uid:gid; null: the image's
+    binds: tuple[Bind, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+    workdir: str | None = None
+    cpuset: str | None = None
+    memory: str | None = None
+    gpus: str | None = None  # "all", or "0,1"
+    devices: tuple[str, ...] = ()
+    unlimited_memlock: bool = False
+    engine: str = "docker"  # or podman
+    is_rootless: bool = False
+
+    def for_engine(self) -> dict[str, Any]:
+        """Return the arguments of `containers.create`."""
+        entrypoint = [*self._affinity, *self.entrypoint] if self.entrypoint else None
+        settings = {name: value for name, value, _ in self._settings()}
+        return {"image": self.image, "command": self.command, "entrypoint": entrypoint, **settings}
+
+    def as_line(self, more: str = "") -> str:
+        """Return the command line that does the same; `more` are further options, for the shell as they are."""
+        entrypoint, *pinned = [*self._affinity, ENTRYPOINT] if self._affinity else [""]
+        words = [word for _, _, words in self._settings() for word in words] + _option("--entrypoint", entrypoint)
+        parts = [RUN[self.engine], shlex.join(words), more, shlex.join([self.image, *pinned, *self.command])]
+        return " ".join(part for part in parts if part)
+
+    @property
+    def _affinity(self) -> list[str]:
+        """What starts a command on the CPUs of the cpuset, where the engine is not asked to."""
+        return ["taskset", "-c", self.cpuset] if self.is_rootless and self.cpuset else []
+
+    def _settings(self) -> list[tuple[str, Any, list[str]]]:
+        """Return each setting: its name and value in the SDK, and the words of the command line."""
+        from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
+
+        user = "0:0" if self.is_rootless and self.user else self.user
+        cpuset = None if self._affinity else self.cpuset
+        mounts = [bind.as_words() for bind in self.binds]
+        numbers = self.gpus.split(",") if self.gpus else []
+        cdi_gpus = [f"{CDI_GPU}={number}" for number in numbers]
+        gpus: dict[str, Any]
+        if self.engine == "podman":
+            gpus, gpu_words = {"driver": "cdi", "device_ids": cdi_gpus}, _option("--device", *cdi_gpus)
+        elif self.gpus == "all":
+            gpus, gpu_words = {"capabilities": [["gpu"]], "count": -1}, ["--gpus", "all"]
+        else:
+            gpus = {"capabilities": [["gpu"]], "device_ids": numbers}
+            gpu_words = ["--gpus", f'"device={self.gpus}"']
+        return [
+            ("read_only", True, ["--read-only"]),
+            ("tmpfs", {"/tmp": TMP}, ["--tmpfs", f"/tmp:{TMP}"]),
+            ("shm_size", SHM, ["--shm-size", SHM]),
+            # A worker's answers would be written to disk beside the next one's steps.
+            ("log_config", LogConfig(type="none"), ["--log-driver", "none"]),
+            ("network_mode", "none", ["--network", "none"]),
+            ("cap_drop", ["ALL"], ["--cap-drop", "ALL"]),
+            ("security_opt", ["no-new-privileges"], ["--security-opt", "no-new-privileges"]),
+            ("user", user, _option("--user", user)),
+            ("cpuset_cpus", cpuset, _option("--cpuset-cpus", cpuset)),
+            # No swap: a cell that does not fit is to fail, not to page.
+            ("mem_limit", self.memory, _option("--memory", self.memory)),
+            ("memswap_limit", self.memory, _option("--memory-swap", self.memory)),
+            ("working_dir", self.workdir, _option("--workdir", self.workdir)),
+            ("device_requests", [DeviceRequest(**gpus)] if numbers else None, gpu_words if numbers else []),
+            (
+                "mounts",
+                [Mount(bind.inside, bind.source, type=bind.kind, read_only=not bind.writable) for bind in self.binds],
+                _option("--mount", *mounts),
+            ),
+            ("devices", [f"{device}:{device}:rwm" for device in self.devices], _option("--device", *self.devices)),
+            (
+                "ulimits",
+                [Ulimit(name="memlock", soft=-1, hard=-1)] if self.unlimited_memlock else None,
+                ["--ulimit", "memlock=-1"] if self.unlimited_memlock else [],
+            ),
+            (
+                "environment",
+                dict(self.environment),
+                _option("--env", *(f"{name}={value}" for name, value in self.environment.items())),
+            ),
+        ]
+
+
+def _option(name: str, *values: str | None) -> list[str]:
+    """Return the option with each value, none for an empty one."""
+    return [word for value in values if value for word in (name, value)]
+
+
+def for_kind(client: docker.DockerClient, options: ContainerOptions) -> ContainerOptions:
+    """Return the options as this engine is to be asked for them: Docker or Podman, root's or a user's own.
+
+    Raises:
+        EngineError: a memory limit, which the engine of an unprivileged user would silently leave out.
+    """
+    info, is_podman = client.info(), podman_version(client) is not None
+    is_rootless = bool(info.get("Rootless")) or "name=rootless" in (info.get("SecurityOptions") or ())
+    if options.memory and is_rootless:
+        limits_memory = bool(info["MemoryLimit"])
+        if is_podman:
+            host = client.api.get(client.api.base_url + PODMAN_INFO).json()["host"]
+            limits_memory = "memory" in host["cgroupControllers"]
+        if not limits_memory:
+            raise EngineError(
+                f"--memory {options.memory}: this rootless engine has no memory controller; leave it out, or let root "
+                "add Delegate=memory to the unit user@.service (control groups version 2)"
+            )
+    return options._replace(engine="podman" if is_podman else "docker", is_rootless=is_rootless)
 
 
 class Output(NamedTuple):
@@ -46,7 +212,7 @@ class Output(NamedTuple):
     data: bytes
 
 
-class Ended(NamedTuple):
+class ContainerEnd(NamedTuple):
     """How a container ended."""
 
     status: int
@@ -106,7 +272,7 @@ class Container:
         with suppress(OSError):
             self._raw.shutdown(socket.SHUT_WR)
 
-    def wait(self) -> Ended:
+    def wait(self) -> ContainerEnd:
         """Return how it ended, once its output has.
 
         Raises:
@@ -116,7 +282,7 @@ class Container:
         try:
             for event in self._events:
                 if event["Action"] == "die":
-                    return Ended(int(event["Actor"]["Attributes"]["exitCode"]), out_of_memory)
+                    return ContainerEnd(int(event["Actor"]["Attributes"]["exitCode"]), out_of_memory)
                 out_of_memory |= event["Action"] == "oom"
         except Exception:  # requests, urllib3 and http.client each have their own for a connection that has ended
             pass
@@ -167,6 +333,15 @@ def ask(
     return bytes(answer)
 
 
+DEV = Bind("/dev", "/host-dev")
+LIST_FILES = f"""
+import sys
+from pathlib import Path
+folder = Path("{DEV.inside}")
+print(*(Path("/dev", file.relative_to(folder)) for name in sys.argv[1:] for file in sorted(folder.glob(name))))
+"""
+
+
 def with_devices(client: docker.DockerClient | None, target: str, options: ContainerOptions) -> ContainerOptions:
     """Return the options with the target's devices; null for `client`: as this machine has them, unchecked.
 
@@ -213,3 +388,47 @@ def explained(error: Exception) -> str:
     if "CPUs are not available" in refusal:
         return f"{refusal}; give CPUs that this host has with --cpuset"
     return refusal
+
+
+def main(options: str) -> int:
+    """Run the container for as long as there is input."""
+    try:
+        with Container(local_engine(), msgspec.json.decode(options, type=ContainerOptions)) as container:
+            why = _relay(container)
+    except EngineError as error:
+        why = reason("refused", message=str(error))
+    if why is not None:
+        # It begins as the supervisor's own last line does, as half an answer may stand before it.
+        _write(1, ENDED + b', "reason": ' + msgspec.json.encode(why) + b"}\n")
+    return 0
+
+
+def _relay(container: Container) -> Reason | None:
+    """Pass everything on; return how the container ended where its supervisor has not said so itself."""
+    while True:
+        ready = select.select([0, container.fileno()], [], [])[0]
+        if 0 in ready:
+            if not (data := os.read(0, READ_B)):
+                return None
+            with suppress(OSError):  # it has ended, as its output will show
+                container.send(data)
+        if container.fileno() in ready:
+            output = container.receive(0)
+            if output is None:
+                break
+            _write(2 if output.is_error else 1, output.data)
+    ended = container.wait()
+    if ended.out_of_memory:
+        return reason("out_of_memory", signal="SIGKILL")
+    if ended.status > SIGNAL_BASE:
+        return reason("supervisor_ended", signal=signal.Signals(ended.status - SIGNAL_BASE).name)
+    return reason("exit_code", exit_code=ended.status, message="") if ended.status else None
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

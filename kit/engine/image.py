@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from kit.backends.catalog import CATALOG
+from kit.distribution import CHECKOUT, shipped
 from kit.engine.connection import EngineError, podman_version
-from kit.fingerprint.software import kit_revision
-from kit.shipped import CHECKOUT, shipped
+from kit.fingerprint.fingerprint import kit_revision
 from kit.version import __version__
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ import psutil
 
 from kit.devices.catalog import DEVICES
 from kit.devices.device import Condition, condition
-from kit.fingerprint.container import container
-from kit.fingerprint.machine_state import governors, turbo_switch
-from kit.fingerprint.others_now import others_now
+from kit.fingerprint.machine_state import governors, others_now, turbo_switch
+from kit.fingerprint.this_machine import container
 from kit.profile.identity import Facts
 from kit.profile.reason import reason
 from kit.sensors.protocol import read_text

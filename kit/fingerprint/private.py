@@ -24,7 +24,7 @@ import platformdirs
 
 from kit.environment import VARIABLES
 from kit.files import read_limited, write_atomically
-from kit.fingerprint.container import container
+from kit.fingerprint.this_machine import container
 from kit.profile.cell import NOT_RECORDED
 from kit.profile.schema import Profile
 

@@ -22,8 +22,8 @@ from kit.compare.compare import row_of
 from kit.compare.notes import read_run
 from kit.compare.runs import run_of
 from kit.compare.table import BlockTable
+from kit.distribution import install_command
 from kit.errors import KitError
-from kit.extras import install_command
 from kit.profile.cell import AXES, Cell
 from kit.profile.schema import Profile
 from kit.profile.store import labeled_steps, launch_id, read_steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from kit.fingerprint.container import container
+from kit.fingerprint.this_machine import container
 
 
 def usable_cpus() -> list[int]:

@@ -12,8 +12,8 @@ from kit.clock import ClockError, choose_source
 from kit.devices.catalog import DEVICES
 from kit.devices.device import Condition
 from kit.errors import KitError
-from kit.fingerprint.container import container
 from kit.fingerprint.doctor_checks import conditions
+from kit.fingerprint.this_machine import container
 from kit.profile.clock import ClockSource
 from kit.profile.identity import Facts
 from kit.profile.reason import reason

@@ -14,16 +14,14 @@ from kit.backends.environment import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices.catalog import DEVICES
+from kit.distribution import install_command
 from kit.engine.connection import local_engine
-from kit.engine.container import with_devices
-from kit.engine.container_options import ContainerOptions, for_kind
+from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
 from kit.errors import KitError
-from kit.extras import install_command
-from kit.fingerprint.container import container
-from kit.fingerprint.identity import identity
+from kit.fingerprint.fingerprint import identity, kit_revision
 from kit.fingerprint.machine_state import state
-from kit.fingerprint.software import kit_revision
+from kit.fingerprint.this_machine import container
 from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
 from kit.profile.identity import Identity

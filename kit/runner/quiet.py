@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kit.clock import now_ns
-from kit.fingerprint.others_now import others_now
+from kit.fingerprint.machine_state import others_now
 from kit.report.sentences import sentence
 from kit.runner.interrupt import StopFlag
 

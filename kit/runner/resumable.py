@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kit.backends.catalog import CATALOG
 from kit.errors import KitError
-from kit.fingerprint.software import kit_revision
+from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.cell import Variant
 from kit.profile.facts import fact_of
 from kit.profile.identity import Identity

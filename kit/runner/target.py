@@ -1,7 +1,7 @@
 """Where a worker runs is the command line in front of it: this machine, a container, or a node of a Slurm allocation.
 
 local        [python -m kit.worker.supervisor …]                                        python -m kit.worker
-container    [python -m kit.engine.attached OPTIONS] ─ engine ─ python … supervisor …   python -m kit.worker
+container    [python -m kit.engine.container OPTIONS] ─ engine ─ python … supervisor …  python -m kit.worker
 Slurm node   [srun … python -m kit.worker.supervisor …]                                 python -m kit.worker
 
 Each `python -m` stands for the words of `kit.import_order.module_command`, which import no module of the user's.
@@ -25,11 +25,10 @@ from kit.backends.catalog import ENVIRONMENT_PREFIXES
 from kit.backends.environment import THREAD_VARIABLES
 from kit.devices.catalog import DEVICES, worker_environment
 from kit.engine.connection import local_engine
-from kit.engine.container import with_devices
-from kit.engine.container_options import Bind, ContainerOptions, for_kind
+from kit.engine.container import Bind, ContainerOptions, for_kind, with_devices
+from kit.engine.container_run import data_bind
 from kit.engine.image import need_image
-from kit.engine.launch import data_bind
-from kit.fingerprint.software import relevant_environment
+from kit.fingerprint.fingerprint import relevant_environment
 from kit.import_order import module_command
 from kit.runner.interpreters import interpreter_for
 from kit.runner.worker_spec import WorkerSpec
@@ -112,5 +111,5 @@ def _container(spec: WorkerSpec, variables: Mapping[str, str]) -> Command:
     )
     options = with_devices(client, prepare.device, for_kind(client, options))
     return Command(
-        [*module_command(sys.executable, "kit.engine.attached"), msgspec.json.encode(options).decode()], os.environ
+        [*module_command(sys.executable, "kit.engine.container"), msgspec.json.encode(options).decode()], os.environ
     )

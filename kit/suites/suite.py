@@ -13,13 +13,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from kit.backends.program.about import OWN_AXES
+from kit.distribution import shipped
 from kit.errors import KitError
 from kit.files import read_limited
 from kit.profile import limits
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import FigureName
-from kit.shipped import shipped
 from kit.suites.toml_mistake import choices, mistake
 from kit.workloads.catalog import WORKLOADS, parameters_of
 from kit.workloads.operations import OPERATIONS

@@ -9,6 +9,7 @@ import gc
 import hashlib
 import os
 import platform
+import re
 import socket
 import traceback
 from collections.abc import Callable, Iterator
@@ -38,12 +39,8 @@ from kit.profile.store import Steps
 from kit.sensors.catalog import EdgeCounters
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.version import __version__
-from kit.worker.address import address_of, held_port
-from kit.worker.device_events import timed_on_device
-from kit.worker.device_memory import ran_out
+from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device
 from kit.worker.fit import FitFeed, scored
-from kit.worker.imported_code import imported_code
-from kit.worker.injected_delay import InjectedDelay
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
     Build,
@@ -64,10 +61,8 @@ from kit.worker.messages import (
     Score,
     Trace,
 )
-from kit.worker.parity import record_parity
-from kit.worker.rank_cpus import cpus_of_rank
-from kit.worker.step_loop import run_segments
-from kit.worker.thread_use import ThreadUse
+from kit.worker.rank_place import address_of, cpus_of_rank, held_port
+from kit.worker.step_loop import InjectedDelay, run_segments
 from kit.workloads.data.batches import Epochs
 from kit.workloads.parity import PARITY_BATCH
 from kit.workloads.weights import initial_weights
@@ -76,8 +71,10 @@ from kit.workloads.weights import initial_weights
 HOST_DEVICE = "cpu"
 # A framework's message is cut: XLA's can fill pages, and the stack is in the tail of standard error.
 MESSAGE_LENGTH = 500
-# Each empty wait takes microseconds; the median leaves out what a stall adds to some.
-EMPTY_WAITS = 20
+# torch.OutOfMemoryError; tensorflow.errors.ResourceExhaustedError.
+MEMORY_ERRORS = ("OutOfMemoryError", "ResourceExhaustedError")
+# XLA's status, in a JaxRuntimeError that can be anything; CUDA's and its libraries', in a RuntimeError.
+MEMORY_WORDS = re.compile(r"RESOURCE_EXHAUSTED|out of memory|OOM when allocating|_ALLOC_FAILED", re.IGNORECASE)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> int:
@@ -349,7 +346,7 @@ class _Worker:
             return Done(part=part)
         if running.cell.device != HOST_DEVICE:
             part.settings = program.settings()
-            part.empty_wait_ns = _empty_wait_ns(program)
+            part.empty_wait_ns = empty_wait_ns(program)
         if request.event_steps:
             part.device_events = timed_on_device(program, running.batches, request.event_steps)
         begin_ns = clock.now_ns()
@@ -398,12 +395,15 @@ def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
     return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
 
 
-def _empty_wait_ns(program: Runnable) -> int:
-    """Return the median time of a wait with nothing to wait for."""
-    waits_ns = []
-    program.synchronize()
-    for _ in range(EMPTY_WAITS):
-        begin_ns = clock.now_ns()
-        program.synchronize()
-        waits_ns.append(clock.now_ns() - begin_ns)
-    return round(float(np.median(waits_ns)))
+def ran_out(error: BaseException) -> bool:
+    """Return whether a framework raised for want of the device's memory; no framework is imported to tell.
+
+    What the exception was raised from is looked at, too: torch.compile wraps what a kernel raises.
+    """
+    raised: BaseException | None = error
+    while raised is not None:
+        names = {kind.__name__ for kind in type(raised).__mro__}
+        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(str(raised)):
+            return True
+        raised = raised.__cause__
+    return False

@@ -19,8 +19,8 @@ from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
 from kit.backends.ranks import RankGroup
 from kit.runner.cpus import usable_cpus
-from kit.worker.address import address_of, held_port
 from kit.worker.private_network import LOOPBACK
+from kit.worker.rank_place import address_of, held_port
 from kit.workloads.catalog import workload as workload_of
 from kit.workloads.weights import initial_weights
 

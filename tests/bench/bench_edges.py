@@ -22,7 +22,7 @@ from kit.backends.catalog import FRAMEWORKS, load
 from kit.runner.cpus import usable_cpus
 from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import Measure
-from kit.worker.thread_use import ThreadUse
+from kit.worker.evidence import ThreadUse
 
 STAMPS = 20_000
 STEP_NS = 1e6

@@ -18,9 +18,9 @@ from measuring import print_paired, worker_spec_of
 
 from kit.backends.catalog import load
 from kit.backends.ranks import ALONE, RankGroup
-from kit.worker.address import address_of, held_port
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.private_network import LOOPBACK
+from kit.worker.rank_place import address_of, held_port
 from kit.workloads.weights import initial_weights
 
 

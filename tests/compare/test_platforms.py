@@ -9,7 +9,7 @@ from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
 from kit.compare.notes import read_run
 from kit.errors import KitError
-from kit.fingerprint.identity import hashed
+from kit.fingerprint.fingerprint import hashed
 from kit.profile.identity import Accelerator
 from kit.profile.reason import reason
 from kit.profile.schema import Skipped

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 from refusals import refusal, refused
 
 from kit.cli.app import app
+from kit.engine import container_run as launch_module
 from kit.engine import image as image_module
-from kit.engine import launch as launch_module
 from kit.engine.connection import EngineError, connect
-from kit.engine.container import Ended, explained, with_devices
-from kit.engine.container_options import Bind, ContainerOptions, for_kind
+from kit.engine.container import Bind, ContainerEnd, ContainerOptions, explained, for_kind, with_devices
+from kit.engine.container_run import ContainerRun, as_line, container_options
 from kit.engine.image import Image
-from kit.engine.launch import ContainerRun, as_line, container_options
 from kit.environment import PROCESS_EACH
 from kit.profile.cell import Cell, Variant
 from kit.runner.prepare import check_images
@@ -310,7 +309,7 @@ def test_what_cannot_be_launched_is_one_line(words, line):
 def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(folder, monkeypatch, status):
     def run_here(run, is_stopping):
         (folder / "notes.json").write_text('{"a": 1}')
-        return Ended(status=status, out_of_memory=False)
+        return ContainerEnd(status=status, out_of_memory=False)
 
     monkeypatch.setattr(launch_module, "run_here", run_here)
     assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status

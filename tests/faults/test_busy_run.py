@@ -10,7 +10,7 @@ from fault_runs import Workplace
 from planted_files import plant
 
 from kit.compare.runs import run_of
-from kit.fingerprint.others_now import others_now
+from kit.fingerprint.machine_state import others_now
 from kit.profile.store import read_profile
 from kit.runner import quiet
 from kit.runner.interrupt import StopFlag

@@ -125,7 +125,7 @@ def measured(place, monkeypatch):
                     b.write(plan.profile(node), b.profile(b.group("mlp train", member), identity=identity, **fields))
             return {node: b.reason("node_time_limit") for node, factor in factors.items() if not factor}
 
-        monkeypatch.setattr("kit.fleet.run.measure", measure)
+        monkeypatch.setattr("kit.fleet.reframe_run.measure", measure)
         (place / "out").mkdir(exist_ok=True)
         names = ",".join(f"n{node}" for node in range(nodes))
         given = ["fleet", "quick", "--scheduler", "ssh", "--nodes", names, "--out", "out", *words]

@@ -10,7 +10,7 @@ from profile_builder import changed, identity
 from refusals import refused
 from scripted_launcher import plan_of, suite
 
-from kit.fingerprint.software import kit_revision
+from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import folder_of
 from kit.report.sentences import sentence

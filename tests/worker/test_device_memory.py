@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kit.worker.device_memory import ran_out
+from kit.worker.worker import ran_out
 
 # More than any address space has: refused by the real allocator of each, on whatever device.
 RAISES = {
@@ -21,7 +21,7 @@ def test_of_each_framework(framework):
     pytest.importorskip(framework)
     code = f"""
 import {framework}
-from kit.worker.device_memory import ran_out
+from kit.worker.worker import ran_out
 try:
     {RAISES[framework]}
 except Exception as error:

@@ -8,8 +8,8 @@ import pytest
 from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import packed, tables
 
-from kit.worker import device_events
-from kit.worker.device_events import timed_on_device
+from kit.worker import evidence
+from kit.worker.evidence import timed_on_device
 
 STAND_IN = Path(__file__).parents[1] / "standins" / "host_as_tpu.py"
 ON_TPU = cell("jax", "train", device="tpu", compile_mode="jit")
@@ -118,6 +118,6 @@ class Event:
 
 def test_a_group_has_one_wait_by_the_hosts_clock_and_none_by_the_devices(monkeypatch):
     device = Device(20_000, 200_000, 30_000)
-    monkeypatch.setattr(device_events, "now_ns", lambda: device.now)
+    monkeypatch.setattr(evidence, "now_ns", lambda: device.now)
     events = timed_on_device(device, repeat(None), 100)
     assert (events.steps, events.host_ns, events.device_ns) == (100, 200_500.0, 200_200.0)

@@ -6,9 +6,8 @@ from itertools import cycle
 import pytest
 
 from kit import clock
-from kit.worker.injected_delay import InjectedDelay
 from kit.worker.messages import Segment
-from kit.worker.step_loop import run_segments
+from kit.worker.step_loop import InjectedDelay, run_segments
 
 STEP_NS = 2_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kit.extras import need
+from kit.distribution import need
 from kit.report.exports import Exported
 from kit.report.frames import columns_of
 

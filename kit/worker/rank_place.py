@@ -1,18 +1,29 @@
-"""The CPUs of each rank of a host: whole cores of one node of memory, next to its board, as far as they divide so."""
+"""The place of a rank on its host: the CPUs that it takes, and the port at which the other ranks reach it.
+
+CPUs are whole cores of one node of memory, next to the rank's board, as far as they divide so. The port is held until
+a framework binds it.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kit.devices.catalog import DEVICES
 from kit.errors import KitError
-from kit.fingerprint.processor import cpu_lists
+from kit.fingerprint.this_machine import cpu_lists
 from kit.profile.identity import cpus_listed
 from kit.sensors.linux import CPU_ROOT
 from kit.worker.messages import Prepare
+from kit.worker.private_network import LOOPBACK
+
+# The address of the host on which srun was called, as Slurm gives it to what srun has started.
+SRUN_ADDRESS = "SLURM_LAUNCH_NODE_IPADDR"
+# Any port will do: connecting a datagram socket sends nothing, it only chooses a route.
+ROUTE_PORT = 9
 
 
 def cpus_of_rank(request: Prepare, cpu_root: Path = CPU_ROOT) -> Sequence[int]:
@@ -63,3 +74,23 @@ def _by_core(cpus: Sequence[int], cpu_root: Path) -> list[int]:
     core_of = {cpu: core[0] for core in map(cpus_listed, cores) for cpu in core}
     node_of = {cpu: node[0] for node in map(cpus_listed, nodes) for cpu in node}
     return sorted(cpus, key=lambda cpu: (node_of.get(cpu, 0), core_of.get(cpu, cpu), cpu))
+
+
+def held_port(towards: str) -> socket.socket:
+    """Return a socket with a port of this host, by the route to an address. Nobody else gets the port until it closes.
+
+    `towards`: empty: to the host on which srun was called.
+    """
+    other = towards or os.environ.get(SRUN_ADDRESS, LOOPBACK)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        route.connect((other, ROUTE_PORT))
+        host = route.getsockname()[0]
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.bind((host, 0))
+    return held
+
+
+def address_of(held: socket.socket) -> str:
+    """Return host:port."""
+    host, port = held.getsockname()
+    return f"{host}:{port}"

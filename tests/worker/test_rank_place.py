@@ -1,12 +1,42 @@
-"""Ranks divide the CPUs of a planted machine: whole cores, nodes of memory, and what is next to their boards."""
+"""A rank's place: a port that nobody else gets, and CPUs of a planted machine, by whole cores, nodes and boards."""
 
+import errno
 import json
+import socket
 
 import pytest
 from planted_files import plant
 
 from kit.worker.messages import Prepare
-from kit.worker.rank_cpus import cpus_of_rank, divided
+from kit.worker.rank_place import address_of, cpus_of_rank, divided, held_port
+
+LOOPBACK = "127.0.0.1"
+
+
+def bound(port):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((LOOPBACK, port))
+
+
+def test_a_port_is_nobody_elses_until_it_is_given_and_takes_no_connection():
+    held = held_port(LOOPBACK)
+    host, _, port = address_of(held).rpartition(":")
+    assert host == LOOPBACK
+    with pytest.raises(OSError, match=rf"\[Errno {errno.EADDRINUSE}\]"):
+        bound(int(port))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), 5)
+    held.close()
+    bound(int(port))
+
+
+def test_ports_that_are_held_differ():
+    held = [held_port(LOOPBACK) for _ in range(50)]
+    assert len({address_of(port) for port in held}) == 50
+    for port in held:
+        port.close()
+
 
 # Two cores a node, and two CPUs a core: siblings are i and i + 4, as most kernels count them.
 EIGHT_CPUS = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 4},{cpu % 4 + 4}" for cpu in range(8)}
@@ -15,7 +45,7 @@ OF_BOARDS = """
 import json
 from pathlib import Path
 from kit.worker.messages import Prepare
-from kit.worker.rank_cpus import cpus_of_rank
+from kit.worker.rank_place import cpus_of_rank
 asked = [Prepare(backend="torch", device="gpu", clock="auto", cpus=list(range(8)), part=rank, parts=4, devices=4)
          for rank in range(4)]
 print(json.dumps([sorted(cpus_of_rank(rank, Path("/no/topology"))) for rank in asked]))

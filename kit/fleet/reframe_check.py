@@ -10,7 +10,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 
 from kit.environment import FLEET_PLAN
-from kit.fleet.reframe_settings import read_plan
+from kit.fleet.reframe_run import read_plan
 
 PLAN = read_plan(os.environ[FLEET_PLAN])
 

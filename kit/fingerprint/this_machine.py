@@ -1,18 +1,23 @@
-"""The processor as the operating system names it, and the hypervisor below it."""
+"""The machine that this process runs on: processor and hypervisor as the system names them, and the container's limits.
+
+A container's limits are not the host's.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from kit.profile.identity import BARE_METAL, Values, cpus_listed
+from kit.environment import IMAGE, IMAGE_DIGEST
+from kit.profile.identity import BARE_METAL, Facts, Values, cpus_listed
 from kit.profile.reason import Reason, reason
+from kit.sensors import cgroup
 from kit.sensors.protocol import fields, read_text
 
 LSCPU_TIMEOUT_S = 10.0
@@ -88,3 +93,29 @@ def _cache_sizes_b(cpus: Path) -> dict[str, int]:
             letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
             sizes_b[f"L{level}{letter}"] = int(size.removesuffix("K")) * 1024  # the kernel writes them in KiB
     return sizes_b
+
+
+def container(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> Facts:
+    """Return the facts ``container.…``, from files that engines leave and the limits of this control group.
+
+    Args:
+        root: where /proc, /run, /sys and /.dockerenv are.
+        environment: KIT_IMAGE and KIT_IMAGE_DIGEST name the image, which no engine shows inside.
+    """
+    if "KUBERNETES_SERVICE_HOST" in environment:
+        engine = "kubernetes"
+    elif (root / "run/.containerenv").exists():
+        engine = "podman"
+    elif (root / ".dockerenv").exists():
+        engine = "docker"
+    else:  # systemd's convention, which podman, lxc and systemd-nspawn follow
+        engine = environment.get("container", "")
+    return Facts(
+        facts={
+            "container.engine": engine or None,
+            "container.cpu_limit": cgroup.cpu_limit(root),
+            "container.memory_limit_b": cgroup.memory_limit_b(root),
+            "container.image": environment.get(IMAGE) or None,
+            "container.image_digest": environment.get(IMAGE_DIGEST) or None,
+        }
+    )

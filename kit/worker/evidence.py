@@ -1,16 +1,22 @@
-"""The code that a worker has imported: proof that two variants, or two programs, differ in what was measured.
+"""The evidence that a program leaves once its blocks are over: what it loaded, what it used, and what it computes.
+
+    code      modules, distributions and native libraries: two variants, or two programs, differ in what was measured
+    threads   CPU time of each, from the program's first block on: how many threads compute
+    waits     a wait with nothing to wait for; steps by the device's own event timers beside the host's clock
+    losses    of the first steps of SGD: two cells whose losses agree ran the same arithmetic
+
+Modules are read from `sys.modules`, after the blocks. Steadykit itself is left out.
 
     module ─┬─ below a folder of libraries ─┬─ of a distribution that pip built from a folder or a repository ─► file
             │                               └─ of another: name and version say what it is ─► environment
             └─ elsewhere ─► file            path relative to its repository, SHA-256 of its content
-
-Modules are read from `sys.modules`, after the blocks. Steadykit itself is left out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import site
 import sys
@@ -19,9 +25,25 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
-from kit.profile.launch import ImportedCode, ImportedFile
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.backends.protocol import Backend, DeviceBatch, HostBatch, Runnable
+from kit.clock import now_ns
+from kit.errors import KitError
+from kit.profile.cell import Cell
+from kit.profile.launch import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity
+from kit.profile.reason import Reason, reason
+from kit.sensors.linux import TICK_NS
+from kit.sensors.protocol import FAILURES
+from kit.worker.inputs import Inputs
+from kit.workloads.data.batches import pool_sha256
+from kit.workloads.parity import PARITY_STEPS, parity_form
+from kit.workloads.weights import initial_weights, weights_sha256
+from kit.workloads.workload import Workload
 
 # Read and hashed in about 10 ms by a processor without instructions for SHA-256. People's own packages have fewer; a
 # framework on PYTHONPATH has thousands, and is told apart by those that are read.
@@ -31,6 +53,15 @@ KIT = str(Path(__file__).parents[1])
 # Of a distribution: pip writes where it came from, unless that is an index (PEP 610).
 DIST_INFO, ORIGIN, RECORD = ".dist-info", "direct_url.json", "RECORD"
 EDITABLE = "__editable__"
+TASKS = Path("/proc/self/task")
+# A thread counts if it has this fraction of the busiest thread's time: one that only waits and hands over has less.
+USED_SHARE_LEAST = 0.05
+# The busiest thread has at least this: with fewer ticks of the kernel, chance decides who has the share.
+BUSIEST_LEAST_NS = 20 * TICK_NS
+# Each empty wait takes microseconds; the median leaves out what a stall adds to some.
+EMPTY_WAITS = 20
+# The group counts on which both clocks agree best: a stall of the host adds to its side alone.
+EVENT_GROUPS = 3
 
 
 def imported_code() -> ImportedCode:
@@ -153,3 +184,110 @@ def _environment_sha256(versions: list[str], libraries: tuple[str, ...], modules
     checkout = "" if KIT.startswith(libraries) else KIT
     facts = [sys.version, os.path.realpath(sys.base_prefix), checkout, *versions, *sorted(native)]
     return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
+
+
+class ThreadUse:
+    """CPU times of threads since an instant. One read takes up to a millisecond, so none stands beside each block."""
+
+    def __init__(self, tasks: Path = TASKS) -> None:
+        self._tasks = tasks
+        self._before = _times_ns(tasks)
+
+    def used(self) -> int | Reason:
+        """Return how many threads have computed since, or why that is not known."""
+        after = _times_ns(self._tasks)
+        used_ns = [time_ns - self._before.get(thread, 0) for thread, time_ns in after.items()]
+        busiest_ns = max(used_ns, default=0)
+        if not after:
+            return reason("not_shown", source=str(self._tasks))
+        if busiest_ns < BUSIEST_LEAST_NS:
+            return reason("threads_hardly_ran", busiest_ns=busiest_ns, needed_ns=BUSIEST_LEAST_NS)
+        return sum(time_ns >= USED_SHARE_LEAST * busiest_ns for time_ns in used_ns)
+
+
+def _times_ns(tasks: Path) -> dict[str, int]:
+    """Return the CPU time of each thread; without those that end while they are listed."""
+    times_ns = {}
+    try:
+        folders = list(tasks.iterdir())
+    except OSError:
+        return {}
+    for folder in folders:
+        try:
+            # proc(5): the fields behind the name, which may hold anything; utime and stime in ticks.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            times_ns[folder.name] = (int(fields[11]) + int(fields[12])) * TICK_NS
+        except FAILURES:
+            continue
+    return times_ns
+
+
+def empty_wait_ns(program: Runnable) -> int:
+    """Return the median time of a wait with nothing to wait for."""
+    waits_ns = []
+    program.synchronize()
+    for _ in range(EMPTY_WAITS):
+        begin_ns = now_ns()
+        program.synchronize()
+        waits_ns.append(now_ns() - begin_ns)
+    return round(float(np.median(waits_ns)))
+
+
+def timed_on_device(program: Runnable, batches: Iterator[DeviceBatch], steps: int) -> DeviceEvents | None:
+    """Return the step by both clocks, of groups of `steps` with one wait; None: the framework has no events.
+
+    A pair of events around each step would leave launch and return of its wait to the host's clock alone.
+    """
+    if program.device_event() is None:
+        return None
+    program.synchronize()
+    groups = [_timed_group(program, batches, steps) for _ in range(EVENT_GROUPS)]
+    return min(groups, key=lambda group: abs(group.host_ns - group.device_ns))
+
+
+def _timed_group(program: Runnable, batches: Iterator[DeviceBatch], steps: int) -> DeviceEvents:
+    begin_ns, before = now_ns(), program.device_event()
+    for batch in islice(batches, steps):
+        program.step(batch)
+    after = program.device_event()
+    program.synchronize()
+    host_ns = now_ns() - begin_ns
+    assert before is not None
+    assert after is not None
+    return DeviceEvents(steps=steps, host_ns=host_ns / steps, device_ns=1e6 * before.elapsed_time(after) / steps)
+
+
+def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> LaunchPart:
+    """Run `PARITY_STEPS` steps of `cell`, which is small, on a fresh program; return their losses and what ran.
+
+    Losses are of this rank's part of each batch, or of the whole of it.
+
+    Raises:
+        KitError: a loss is not finite.
+    """
+    workload, pool = inputs.workload, inputs.pool
+    weights = initial_weights(workload, seed)
+    program = backend.build(parity_form(workload), cell, weights, seed)
+    program.trace()
+    program.compile()
+    whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
+    batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
+    losses: list[float] = []
+    for batch in map(inputs.part, batches):
+        output = program.step(program.put(batch) if cell.feed == "device" else batch)
+        program.synchronize()
+        values = program.to_host(output)
+        losses.append(float(values) if values.ndim == 0 else _loss_of(workload, values, batch))
+        if not math.isfinite(losses[-1]):
+            raise KitError(f"parity check: the loss is {losses[-1]} at step {len(losses) - 1}; check the learning rate")
+    parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
+    return LaunchPart(parity=parity, kernels=program.kernels())
+
+
+def _loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:
+    """Return the workload's loss of what a forward pass gave, in float64. Outputs (batch, …)."""
+    if workload.loss == "reconstruction":
+        return float(np.square(outputs.astype(np.float64) - batch.inputs).mean())
+    logits = outputs.astype(np.float64)
+    target_logits = logits[np.arange(len(logits)), batch.targets]
+    return float((np.logaddexp.reduce(logits, axis=1) - target_logits).mean())

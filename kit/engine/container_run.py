@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kit.engine.connection import EngineError, connect, engine_for_line
-from kit.engine.container import Container, Ended, with_devices
-from kit.engine.container_options import Bind, ContainerOptions, for_kind
+from kit.engine.container import Bind, Container, ContainerEnd, ContainerOptions, for_kind, with_devices
 from kit.engine.image import TARGET_IMAGE, find_or_build, need_image
 from kit.environment import COMMAND, DATA, IMAGE, IMAGE_DIGEST, PHASE_LIMIT_S, POWERCAP_ROOT
 from kit.import_order import module_command
@@ -60,7 +59,7 @@ class ContainerRun(NamedTuple):
         return shlex.join(["kit", "launch", self.target, *words, *(["--rapl"] if self.rapl else [])])
 
 
-def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> Ended:
+def run_here(run: ContainerRun, is_stopping: Callable[[], bool]) -> ContainerEnd:
     """Run it on this machine's engine, its output to ours and an interrupt to it.
 
     The supervisor is the first process, so that the container ends when its client does.

@@ -1,10 +1,15 @@
-"""The software below a workload: kit, Python, operating system, and packages and variables that could change a number.
+"""The fingerprint of machine and software, by which two profiles are compared: facts, and their hashes.
 
-This file names the packages and variables that several frameworks read; `kit.backends` names those of each framework.
+processor, memory, devices, container ──────────────┐
+kit, Python, operating system, packages, variables ─┴─► facts ─► cleaned ─► hashed: the hardware, and everything
+
+This file names the packages and variables that several frameworks read and that could change a number; `kit.backends`
+names those of each framework.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -14,11 +19,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+from msgspec.structs import replace
+
+from kit.devices.catalog import DEVICES
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
-from kit.fingerprint.container import container
+from kit.fingerprint import private
 from kit.fingerprint.private import is_secret, recorded
-from kit.profile.identity import Values
+from kit.fingerprint.this_machine import container, processor
+from kit.profile.facts import FINGERPRINT_B, fact_of
+from kit.profile.identity import Accelerator, Identity, Values, device_facts
 from kit.profile.reason import Reason, reason
+from kit.profile.store import sha256_of
 from kit.version import __version__
 
 # Names of distributions, not of modules: numerical libraries, CUDA's, and those that the kit itself measures with.
@@ -62,6 +74,47 @@ print(json.dumps({name: package.version for name, package in found.items() if pa
 """
 # Reading metadata takes a tenth of a second; a cold network disk may take many.
 ASK_TIMEOUT_S = 30.0
+
+
+def identity(
+    pythons: Iterable[str] = (),
+    *,
+    packages: Iterable[str] = (),
+    prefixes: Iterable[str] = (),
+    names_only: bool = False,
+) -> Identity:
+    """Identify this machine, once a run; `software` explains the arguments."""
+    reasons: dict[str, Reason] = {}
+    accelerators: list[Accelerator] = []
+    for kind, device in DEVICES.items():
+        listed = device.listed()
+        if isinstance(listed, Reason):
+            reasons[kind] = listed
+        else:
+            accelerators += listed
+    facts = {
+        **processor(reasons),
+        "memory_b": psutil.virtual_memory().total,
+        **device_facts(accelerators),
+        **container().facts,
+        **software(reasons, pythons, packages, prefixes, names_only=names_only),
+        "hostname_sha256": private.hashed(hashlib.sha256(platform.node().encode()).hexdigest()),
+    }
+    # Before it is hashed: the profile is written with what is hashed.
+    facts = {name: private.cleaned(value) if isinstance(value, str) else value for name, value in facts.items()}
+    known = {private.cleaned(name): why for name, why in reasons.items()}
+    return hashed(Identity(facts=facts, reasons=known))
+
+
+def hashed(plain: Identity) -> Identity:
+    """Return the identity with both hashes: of the facts that FACTS calls hardware, and of every other field."""
+    hardware = {
+        name: round(value / FINGERPRINT_B) if name.endswith("memory_b") and isinstance(value, int) else value
+        for name, value in plain.facts.items()
+        if fact_of(name).is_hardware
+    }
+    with_hardware = replace(plain, hardware_sha256=sha256_of(hardware), sha256="")
+    return replace(with_hardware, sha256=sha256_of(with_hardware))
 
 
 def software(

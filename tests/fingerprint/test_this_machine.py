@@ -1,7 +1,7 @@
 import pytest
 from planted_files import plant
 
-from kit.fingerprint.container import container
+from kit.fingerprint.this_machine import container
 
 
 @pytest.mark.parametrize(
