@@ -1,13 +1,17 @@
-"""Joules of a launch: of the sensors that together are its cell's device, gross and less idle."""
+"""Joules: of a launch, of the sensors that together are its cell's device, gross and less idle; and of a whole cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from kit.compare.table import LaunchRow
+from kit.compare.runs import Sample
+from kit.compare.table import LaunchRow, known_mean
 from kit.devices.catalog import DEVICES
 from kit.profile.cell import Cell
+from kit.profile.reason import Value
 from kit.profile.sensor import Energy, EnergyKind
 
 HOST = "cpu"
@@ -90,3 +94,117 @@ def launch_energy(launch: LaunchRow) -> LaunchEnergy | None:
         with_host_w = None if host_w is None else power_w + host_w
     first = entries[0]
     return LaunchEnergy(entries, power_w, first.block_ns, first.samples, error_fraction, idle_w, error_w, with_host_w)
+
+
+Drawn = Callable[[list[LaunchEnergy], Sample], Value | None]
+
+
+def energies(sample: Sample) -> list[tuple[LaunchRow, LaunchEnergy]]:
+    """Return what each launch of a cell's figures drew, where that is known; nothing of a cell without a number."""
+
+    def compute() -> list[tuple[LaunchRow, LaunchEnergy]]:
+        finished = [launch for launch in sample.figures if launch.record.failure is None] if sample.good else []
+        drawn = [(launch, launch_energy(launch)) for launch in finished]
+        return [(launch, energy) for launch, energy in drawn if energy is not None]
+
+    return sample.once("energies", compute)
+
+
+def sample_joules(_sample: Sample, launch: LaunchRow) -> float | None:
+    """Return what a launch's device drew for a sample."""
+    energy = launch_energy(launch)
+    return None if energy is None else energy.joules_j / energy.samples
+
+
+def step_joules(sample: Sample, launch: LaunchRow) -> float | None:
+    """Return what a launch's device drew for a step."""
+    per_sample_j = sample_joules(sample, launch)
+    return None if per_sample_j is None else per_sample_j * sample.cell.batch
+
+
+def tier(_sample: Sample, launch: LaunchRow) -> str | None:
+    """Return how much its joules can be relied on; only those of one tier are set against each other."""
+    return launch_entries(launch)[0].tier
+
+
+def _raw_joules(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float:
+    return sum(energy.joules_j for energy in drawn) / sum(energy.samples for energy in drawn)
+
+
+def _mean_j(drawn: Sequence[LaunchEnergy], power_w: Callable[[LaunchEnergy], float | None]) -> float | None:
+    """Return joules a sample of a power, over the launches of which it is known."""
+    powers_w = [(watts, energy) for energy in drawn if (watts := power_w(energy)) is not None]
+    joules_j = sum(watts * energy.block_ns for watts, energy in powers_w) / 1e9
+    return joules_j / sum(energy.samples for _, energy in powers_w) if powers_w else None
+
+
+def _net_w(energy: LaunchEnergy) -> float | None:
+    return None if energy.idle_w is None else energy.power_w - energy.idle_w
+
+
+def _net_error(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
+    """Return the error of net joules a sample: the launches' mean error, as it has one cause in all of them."""
+    errors_w = [energy.net_error_w or 0.0 for energy in drawn if energy.idle_w is not None]
+    return _mean_j(drawn, lambda energy: None if energy.idle_w is None else statistics.fmean(errors_w))
+
+
+def _delay_product(drawn: Sequence[LaunchEnergy], sample: Sample) -> float:
+    step_s = sum(energy.block_ns for energy in drawn) / 1e9 / sum(energy.samples for energy in drawn)
+    return _raw_joules(drawn, sample) * step_s * sample.cell.batch**2
+
+
+def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
+    """Return the highest power between two readings, of launches all of whose sensors show it."""
+    peaks_w = [[entry.power_max_w for entry in energy.entries] for energy in drawn]
+    return max((sum(filter(None, sensors_w)) for sensors_w in peaks_w if None not in sensors_w), default=None)
+
+
+def _compile_j(_drawn: object, sample: Sample) -> float | None:
+    """Return the mean joules from the build to the first step done, idle included."""
+    joules_j = []
+    for launch in sample.figures:
+        if launch.record.failure is not None or launch.record.reused_compilation:
+            continue
+        entries = launch_entries(launch, "compile")
+        if (power_w := device_power_w(entries)) is not None:
+            joules_j.append(power_w * entries[0].block_ns / 1e9)
+    return known_mean(joules_j)
+
+
+def _fit_j(drawn: Sequence[LaunchEnergy], sample: Sample, *, per_epoch: bool) -> float | None:
+    """Return joules of a whole fit, or of an epoch of it: of all its updates, each as of those that were measured."""
+    step_j = _raw_joules(drawn, sample) * sample.cell.batch
+    measured = [fit for launch, _ in energies(sample) if (fit := launch.record.fit) is not None]
+    return known_mean(step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in measured)
+
+
+# What is read of all that a cell's launches drew: name behind "energy_", title and unit of its column, and how.
+DRAWN: tuple[tuple[str, str, str, Drawn], ...] = (
+    ("sensors", "", "", lambda drawn, _: " ".join(energy.sensor for energy in drawn[0].entries)),
+    ("tier", "", "", lambda drawn, _: drawn[0].entries[0].tier),
+    ("method", "", "", lambda drawn, _: drawn[0].entries[0].method),
+    ("launches", "", "", lambda drawn, _: len(drawn)),
+    ("block_ns", "", "", lambda drawn, _: sum(energy.block_ns for energy in drawn) / len(drawn)),
+    ("error_share", "", "", lambda drawn, _: max(
+        (energy.error_fraction for energy in drawn if energy.error_fraction is not None), default=None)),
+    ("align_error_ns", "", "", lambda drawn, _: drawn[0].entries[0].align_error_ns),
+    ("raw_per_sample_j", "", "", _raw_joules),
+    ("with_package_per_sample_j", "device + package", "per_1k",
+     lambda drawn, _: _mean_j(drawn, lambda energy: energy.with_host_w)),
+    ("per_step_j", "J/step", "j", lambda drawn, sample: _raw_joules(drawn, sample) * sample.cell.batch),
+    ("power_w", "W", "number", lambda drawn, _: sum(energy.joules_j for energy in drawn)
+     / sum(energy.block_ns for energy in drawn) * 1e9),
+    ("power_max_w", "peak W", "number", _highest_w),
+    ("delay_product_js", "J·s/step", "digits", _delay_product),
+    ("idle_w", "idle W", "number", lambda drawn, _: known_mean(energy.idle_w for energy in drawn)),
+    ("net_per_sample_j", "", "", lambda drawn, _: _mean_j(drawn, _net_w)),
+    ("net_error_j", "", "", _net_error),
+    ("compile_j", "compile J", "number", _compile_j),
+    ("epoch_j", "J/epoch", "number", partial(_fit_j, per_epoch=True)),
+    ("fit_j", "J/fit", "number", partial(_fit_j, per_epoch=False)),
+)  # fmt: skip
+
+
+def drawn(read: Drawn) -> Callable[[Sample], Value | None]:
+    """Return how a value is read of what a cell's launches drew; null: nothing is known of that."""
+    return lambda sample: read([energy for _, energy in energies(sample)], sample) if energies(sample) else None

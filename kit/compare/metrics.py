@@ -15,25 +15,33 @@ from typing import Any
 
 from kit.compare.ceilings import Reach, reach_of
 from kit.compare.clean import DEVICE_OTHERS
-from kit.compare.joules import HOST, LaunchEnergy, device_power_w, launch_energy, launch_entries
+from kit.compare.fits import (
+    SQUARED_ERROR,
+    epoch_ns,
+    fits,
+    fitted,
+    launch_score,
+    repeats,
+    score_matters,
+    score_sd,
+    scored,
+    total_ns,
+)
+from kit.compare.joules import DRAWN, HOST, drawn, sample_joules, step_joules, tier
 from kit.compare.ratios import Metric, adjusted, figure_values
 from kit.compare.runs import Sample
-from kit.compare.table import LaunchRow, SustainedStep, counted, sustained_step
+from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
 from kit.errors import KitError
 from kit.profile.cell import Task
-from kit.profile.launch import INJECTED_NS, Fit
+from kit.profile.launch import INJECTED_NS
 from kit.profile.reason import Value
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.runs import RunLevel
-from kit.stats.scores import scores
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
 # Phases of the process, and with them those of a program in it, up to the end of the first step.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
-# Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.
-SCORE_MARGIN = 0.01
-SQUARED_ERROR = "mean_squared_error"  # value of `fit_metric`: the score of a network that reconstructs
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
 # What a launch has that gives a cell the metrics of a part.
 PARTS: dict[str, Callable[[LaunchRow], bool]] = {
@@ -322,160 +330,6 @@ def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
     return 100 * steps.se_log * math.sqrt(steps.count) if steps.count > 1 else None
 
 
-def energies(sample: Sample) -> list[tuple[LaunchRow, LaunchEnergy]]:
-    """Return what each launch of a cell's figures drew, where that is known; nothing of a cell without a number."""
-
-    def compute() -> list[tuple[LaunchRow, LaunchEnergy]]:
-        finished = [launch for launch in sample.figures if launch.record.failure is None] if sample.good else []
-        drawn = [(launch, launch_energy(launch)) for launch in finished]
-        return [(launch, energy) for launch, energy in drawn if energy is not None]
-
-    return sample.once("energies", compute)
-
-
-def _joules(_sample: Sample, launch: LaunchRow) -> float | None:
-    energy = launch_energy(launch)
-    return None if energy is None else energy.joules_j / energy.samples
-
-
-def _step_joules(sample: Sample, launch: LaunchRow) -> float | None:
-    per_sample_j = _joules(sample, launch)
-    return None if per_sample_j is None else per_sample_j * sample.cell.batch
-
-
-def _tier(_sample: Sample, launch: LaunchRow) -> str | None:
-    """Return how much its joules can be relied on; only those of one tier are set against each other."""
-    return launch_entries(launch)[0].tier
-
-
-def _drawn(read: Callable[[list[LaunchEnergy], Sample], Value | None]) -> Callable[[Sample], Value | None]:
-    """Return how a value is read of what a cell's launches drew; null: nothing is known of that."""
-    return lambda sample: read([energy for _, energy in energies(sample)], sample) if energies(sample) else None
-
-
-def _raw_joules(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float:
-    return sum(energy.joules_j for energy in drawn) / sum(energy.samples for energy in drawn)
-
-
-def _mean_j(drawn: Sequence[LaunchEnergy], power_w: Callable[[LaunchEnergy], float | None]) -> float | None:
-    """Return joules a sample of a power, over the launches of which it is known."""
-    powers_w = [(watts, energy) for energy in drawn if (watts := power_w(energy)) is not None]
-    joules_j = sum(watts * energy.block_ns for watts, energy in powers_w) / 1e9
-    return joules_j / sum(energy.samples for _, energy in powers_w) if powers_w else None
-
-
-def _net_w(energy: LaunchEnergy) -> float | None:
-    return None if energy.idle_w is None else energy.power_w - energy.idle_w
-
-
-def _net_error(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
-    """Return the error of net joules a sample: the launches' mean error, as it has one cause in all of them."""
-    errors_w = [energy.net_error_w or 0.0 for energy in drawn if energy.idle_w is not None]
-    return _mean_j(drawn, lambda energy: None if energy.idle_w is None else statistics.fmean(errors_w))
-
-
-def _delay_product(drawn: Sequence[LaunchEnergy], sample: Sample) -> float:
-    step_s = sum(energy.block_ns for energy in drawn) / 1e9 / sum(energy.samples for energy in drawn)
-    return _raw_joules(drawn, sample) * step_s * sample.cell.batch**2
-
-
-def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
-    """Return the highest power between two readings, of launches all of whose sensors show it."""
-    peaks_w = [[entry.power_max_w for entry in energy.entries] for energy in drawn]
-    return max((sum(filter(None, sensors_w)) for sensors_w in peaks_w if None not in sensors_w), default=None)
-
-
-def _compile_j(_drawn: object, sample: Sample) -> float | None:
-    """Return the mean joules from the build to the first step done, idle included."""
-    joules_j = []
-    for launch in sample.figures:
-        if launch.record.failure is not None or launch.record.reused_compilation:
-            continue
-        entries = launch_entries(launch, "compile")
-        if (power_w := device_power_w(entries)) is not None:
-            joules_j.append(power_w * entries[0].block_ns / 1e9)
-    return _mean(joules_j)
-
-
-def _fit_j(sample: Sample, *, per_epoch: bool) -> float | None:
-    step_j = value(sample, "energy_per_step_j") or 0.0
-    fits_measured = [launch.record.fit for launch, _ in energies(sample)]
-    return _mean(
-        step_j * fit.all_updates / (fit.epochs if per_epoch else 1) for fit in fits_measured if fit is not None
-    )
-
-
-def fits(sample: Sample) -> list[tuple[LaunchRow, Fit]]:
-    """Return the fits that a cell's figures come from."""
-    return [(launch, launch.record.fit) for launch in sample.good if launch.record.fit is not None]
-
-
-def _fitted(read: Callable[[list[tuple[LaunchRow, Fit]]], Value | None]) -> Callable[[Sample], Value | None]:
-    """Return how a value is read of a cell's fits; null: it has none."""
-    return lambda sample: read(measured) if (measured := fits(sample)) else None
-
-
-def repeats(sample: Sample) -> list[float]:
-    """Return the scores of a cell's fits: others make a fit longer, but they do not change what it learns."""
-    finished = [launch.record for launch in sample.launches if launch.record.failure is None]
-    known = (score_of(record.fit) for record in finished if record.fit is not None)
-    return [score for score in known if score is not None]
-
-
-def _score_sd(sample: Sample) -> float | None:
-    scored = repeats(sample)
-    return statistics.stdev(scored) if len(scored) > 1 else None
-
-
-def _fit_total_ns(sample: Sample) -> float | None:
-    """Return the whole time of a fit: all of its epochs but the first step, each step as long as in its row."""
-    step_ns, measured = value(sample, "step_ns"), fits(sample)
-    if step_ns is None or not measured:
-        return None
-    launch, fit = measured[0]
-    return float(step_ns * (fit.all_updates - 1 if fit.is_part else sum(launch.counting.steps)))
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of those that are known; null where none is."""
-    numbers = [number for number in values if number is not None]
-    return statistics.fmean(numbers) if numbers else None
-
-
-def epoch_ns(launch: LaunchRow, fit: Fit) -> float | None:
-    """Return the mean time of an epoch, the first left out; None where there was no other; of a part computed."""
-    if fit.is_part:
-        return launch.mean_step_ns * fit.all_updates / fit.epochs
-    per_epoch = fit.updates // fit.epochs
-    # The very first step is in no block.
-    blocks, done = launch.counting, accumulate(launch.counting.steps, initial=1)
-    next(done)
-    later_ns = sum(ns for ns, steps in zip(blocks.duration_ns, done, strict=True) if steps > per_epoch)
-    return later_ns / (fit.epochs - 1) if fit.epochs > 1 else None
-
-
-def score_of(fit: Fit) -> float | None:
-    """Return the accuracy, or the mean squared error of a network that reconstructs."""
-    if fit.confusion is None:
-        return fit.mean_squared_error
-    return sum(counts[index] for index, counts in enumerate(fit.confusion)) / sum(map(sum, fit.confusion))
-
-
-def _score(_sample: Sample, launch: LaunchRow) -> float | None:
-    return None if launch.record.fit is None else score_of(launch.record.fit)
-
-
-def score_margin(fit_metric: str | None, base_scores: Sequence[float]) -> float:
-    """Return the difference of scores that matters, given the baseline's `fit_metric` and scores."""
-    return SCORE_MARGIN * (statistics.fmean(base_scores) if fit_metric == SQUARED_ERROR and base_scores else 1)
-
-
-def _score_matters(samples: Sequence[Sample], values: Sequence[float]) -> float:
-    recorded = [launch.record.fit for sample in samples for launch in sample.launches]
-    reconstructs = any(fit is not None and fit.mean_squared_error is not None for fit in recorded)
-    return score_margin(SQUARED_ERROR if reconstructs else None, values)
-
-
 def reach(sample: Sample) -> Reach | None:
     """Return what a cell reaches of the ceilings of its run."""
 
@@ -493,7 +347,7 @@ def _reached(name: str) -> Callable[[Sample], Value | None]:
 def _utilization_pct(sample: Sample) -> float | None:
     """Return the fraction of the long block in which a kernel ran on the boards of the cell; no more than that."""
     means = details(sample) if sample.cell.device != HOST else {}
-    return _mean(float(mean_pct) for name, mean_pct in means.items() if name.endswith(".utilization mean %"))
+    return known_mean(float(mean_pct) for name, mean_pct in means.items() if name.endswith(".utilization mean %"))
 
 
 def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
@@ -525,7 +379,7 @@ _METRICS = [
     Metric("token_ns", "time/token", "ns", _per_token(step_times), read=_of_step_per_token("step_ns"),
            runs=geometric_mean, part="rare", **TIME),
     Metric("tokens_per_s", "tokens/s", "number", read=_tokens_per_s, runs=geometric_mean, shown="table", part="rare"),
-    Metric("energy_per_token_j", "J/1k tokens", "per_1k", _per_token(_step_joules), kind=_tier, needs_blocks=False,
+    Metric("energy_per_token_j", "J/1k tokens", "per_1k", _per_token(step_joules), kind=tier, needs_blocks=False,
            read=_of_step_per_token("energy_per_step_j"), runs=geometric_mean, compare="ratio", shown="table",
            part="rare"),
     Metric("start_ns", "start", "s", start_ns, read=_median_of_start(start_ns), mark="warm_start", **WITH_FASTER),
@@ -534,7 +388,7 @@ _METRICS = [
     Metric("warm_start", read=lambda sample: any(launch.is_warm for launch in sample.good), runs=any),
     Metric("peak_memory_b", "peak memory", "b", _memory_b, max, runs=max, compare="ratio", mark="process_shared"),
     Metric("process_shared", observe=lambda _, launch: launch.is_shared, over=any, runs=any),
-    Metric("energy_per_sample_j", "J/1k", "per_1k", _joules, runs=geometric_mean, compare="ratio", kind=_tier,
+    Metric("energy_per_sample_j", "J/1k", "per_1k", sample_joules, runs=geometric_mean, compare="ratio", kind=tier,
            needs_blocks=False, shown="table", mark="sustained_differs",
            read=_adjusted("energy_per_sample_j", "energy_raw_per_sample_j")),
     Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
@@ -558,47 +412,22 @@ _METRICS = [
     Metric("step_high_ns", read=lambda sample: _step_end_ns(sample, 1)),
     Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
     Metric("cost_per_million", "cost/1M", "number", runs=geometric_mean, shown="table", part="rare"),
-    *(
-        Metric(f"energy_{name}", title, unit, read=_drawn(read), part="energy")
-        for name, title, unit, read in (
-            ("sensors", "", "", lambda drawn, _: " ".join(energy.sensor for energy in drawn[0].entries)),
-            ("tier", "", "", lambda drawn, _: drawn[0].entries[0].tier),
-            ("method", "", "", lambda drawn, _: drawn[0].entries[0].method),
-            ("launches", "", "", lambda drawn, _: len(drawn)),
-            ("block_ns", "", "", lambda drawn, _: sum(energy.block_ns for energy in drawn) / len(drawn)),
-            ("error_share", "", "", lambda drawn, _: max(
-                (energy.error_fraction for energy in drawn if energy.error_fraction is not None), default=None)),
-            ("align_error_ns", "", "", lambda drawn, _: drawn[0].entries[0].align_error_ns),
-            ("raw_per_sample_j", "", "", _raw_joules),
-            ("with_package_per_sample_j", "device + package", "per_1k",
-             lambda drawn, _: _mean_j(drawn, lambda energy: energy.with_host_w)),
-            ("per_step_j", "J/step", "j", lambda drawn, sample: _raw_joules(drawn, sample) * sample.cell.batch),
-            ("power_w", "W", "number", lambda drawn, _: sum(energy.joules_j for energy in drawn)
-             / sum(energy.block_ns for energy in drawn) * 1e9),
-            ("power_max_w", "peak W", "number", _highest_w),
-            ("delay_product_js", "J·s/step", "digits", _delay_product),
-            ("idle_w", "idle W", "number", lambda drawn, _: _mean(energy.idle_w for energy in drawn)),
-            ("net_per_sample_j", "", "", lambda drawn, _: _mean_j(drawn, _net_w)),
-            ("net_error_j", "", "", _net_error),
-            ("compile_j", "compile J", "number", _compile_j),
-            ("epoch_j", "J/epoch", "number", lambda _, sample: _fit_j(sample, per_epoch=True)),
-            ("fit_j", "J/fit", "number", lambda _, sample: _fit_j(sample, per_epoch=False)),
-        )
-    ),
-    Metric("fit_epochs", read=_fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0], part="fit"),
-    Metric("fit_updates", read=_fitted(lambda fits: fits[0][1].updates), runs=lambda values: values[0], part="fit"),
-    Metric("fit_total_ns", "fit", "ns", read=_fit_total_ns, runs=geometric_mean, shown="table", part="fit"),
-    Metric("fit_is_computed", read=_fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any, part="fit"),
+    *(Metric(f"energy_{name}", title, unit, read=drawn(read), part="energy") for name, title, unit, read in DRAWN),
+    Metric("fit_epochs", read=fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0], part="fit"),
+    Metric("fit_updates", read=fitted(lambda fits: fits[0][1].updates), runs=lambda values: values[0], part="fit"),
+    Metric("fit_total_ns", "fit", "ns", runs=geometric_mean, shown="table", part="fit",
+           read=lambda sample: total_ns(sample, value(sample, "step_ns"))),
+    Metric("fit_is_computed", read=fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any, part="fit"),
     Metric("fit_pipeline_ratio", "pipeline", "gain",
            lambda _, launch: launch.pipeline_ratio, geometric_mean,
            part="fit", **WITH_FASTER),
     Metric("fit_test_ns", "test pass", "ns", lambda _, launch: (fit := launch.record.fit) and fit.test_ns,
            statistics.fmean, part="fit", **WITH_FASTER),
     Metric("fit_metric", runs=lambda values: values[0], part="fit",
-           read=_fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else SQUARED_ERROR)),
-    Metric("fit_score", observe=_score, read=lambda sample: _mean(repeats(sample)), runs=statistics.fmean,
-           compare="difference", words=("lower", "higher"), matters=_score_matters, needs_blocks=False, part="fit"),
-    Metric("fit_score_sd", read=_score_sd, part="fit",
+           read=fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else SQUARED_ERROR)),
+    Metric("fit_score", observe=launch_score, read=lambda sample: known_mean(repeats(sample)), runs=statistics.fmean,
+           compare="difference", words=("lower", "higher"), matters=score_matters, needs_blocks=False, part="fit"),
+    Metric("fit_score_sd", read=score_sd, part="fit",
            runs=lambda sds: math.sqrt(statistics.fmean(sd**2 for sd in sds))),
     Metric("fit_repeats", read=lambda sample: len(repeats(sample)) if fits(sample) else None, runs=sum,
            part="fit"),
@@ -618,16 +447,6 @@ def _if_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
     return lambda sample: value(sample, name) if sample.cell.task == task else None
 
 
-def _scored(name: str) -> Callable[[Sample, LaunchRow], float | None]:
-    """Return how a score is read of a launch's fit; null: the fit has no classes, or only a part of it ran."""
-
-    def observe(_sample: Sample, launch: LaunchRow) -> float | None:
-        confusion = None if launch.record.fit is None else launch.record.fit.confusion
-        return None if confusion is None else getattr(scores(confusion), name)
-
-    return observe
-
-
 # The columns of suites' own tables, by the names that published profiles use. Scores are observed in each repeat of a
 # fit; a gain is made from the times of two cells where no document gives it.
 _FIGURES = [
@@ -635,14 +454,14 @@ _FIGURES = [
            read=lambda sample: _in_seconds(value(sample, "fit_total_ns"))),
     Metric("test_time_s", "test time", "time_s", read=lambda sample: _in_seconds(value(sample, "fit_test_ns"))),
     Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
-           read=lambda sample: _in_seconds(_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
+           read=lambda sample: _in_seconds(known_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
     Metric("step_ns", "step", "ns", read=_if_task("train", "step_ns")),
     Metric("train_sample_ns", "train/sample", "ns", read=_if_task("train", "sample_ns")),
     Metric("infer_sample_ns", "infer/sample", "ns", read=_if_task("infer", "sample_ns")),
-    Metric("accuracy", "accuracy %", "score", _scored("accuracy")),
-    Metric("precision", "precision %", "score", _scored("macro_precision")),
-    Metric("recall", "recall %", "score", _scored("macro_recall")),
-    Metric("f1", "F1 %", "score", _scored("macro_f1")),
+    Metric("accuracy", "accuracy %", "score", scored("accuracy")),
+    Metric("precision", "precision %", "score", scored("macro_precision")),
+    Metric("recall", "recall %", "score", scored("macro_recall")),
+    Metric("f1", "F1 %", "score", scored("macro_f1")),
     Metric("train_gain_pct", "train gain", "times_pct"),
     Metric("test_gain_pct", "test gain", "times_pct"),
     Metric("train_sample_gain_pct", "train gain", "times_pct"),

@@ -16,7 +16,8 @@ import msgspec
 from kit.compare.axes import ANY, Key, Value, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
-from kit.compare.metrics import FIGURES, fits, value
+from kit.compare.fits import fits
+from kit.compare.metrics import FIGURES, value
 from kit.compare.naming import axes_of
 from kit.compare.notes import read_run
 from kit.compare.runs import Sample

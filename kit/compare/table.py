@@ -314,6 +314,12 @@ def middle(values: Iterable[float]) -> float:
     return (positive[half - 1] + positive[half]) / 2 if positive else math.nan
 
 
+def known_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of those values that are known; null where none is."""
+    numbers = [number for number in values if number is not None]
+    return statistics.fmean(numbers) if numbers else None
+
+
 class Counted(NamedTuple):
     """The blocks of several launches in which every counter that was asked for could be read, together."""
 

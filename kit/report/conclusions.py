@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from kit.compare.metrics import score_margin
+from kit.compare.fits import score_margin
 from kit.compare.rows import GroupRows
 from kit.report.columns import LETTERS
 from kit.report.plain import one_line
