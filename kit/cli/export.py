@@ -14,7 +14,7 @@ from kit.files import inside, write_atomically
 from kit.profile.store import read_profile
 from kit.report.exports import FORMATS, Exported
 from kit.report.exports import export as files_of
-from kit.report.plain import one_line
+from kit.report.values_in_words import one_line
 
 IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 

@@ -101,7 +101,7 @@ def for_a_log(line: str) -> str:
 
 def echo_first(lines: Sequence[str], count: int) -> None:
     """Print the first of some lines to standard error, and how many more there are."""
-    from kit.report.plain import one_line
+    from kit.report.values_in_words import one_line
 
     for line in lines[:count]:
         say(one_line(line))

@@ -12,7 +12,7 @@ from kit.cli.options import PROFILES, check_out, labels_of, profile_files, witho
 from kit.errors import KitError
 from kit.files import write_atomically
 from kit.profile.store import read_profile
-from kit.report.plain import one_line
+from kit.report.values_in_words import one_line
 
 if TYPE_CHECKING:
     from kit.compare.comparison import Comparison

@@ -20,10 +20,9 @@ from kit.audit.remedies import REMEDIES
 from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
-from kit.report.plain import one_line
-from kit.report.quantity import counted, several
 from kit.report.sentences import filled, sentence
 from kit.report.table import Case, Cell, Column, Later, Report, Table
+from kit.report.values_in_words import counted, one_line, several
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}

@@ -11,10 +11,9 @@ from typing import Any
 
 from kit.compare.comparison import Row
 from kit.compare.metrics import METRICS, phases_ns
-from kit.report.plain import NONE
-from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.report.sentences import name_of
 from kit.report.table import Cell, Column
+from kit.report.values_in_words import NONE, duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.report.verdict_words import with_words
 from kit.workloads.operations import is_operation
 

@@ -18,11 +18,10 @@ from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
 from kit.report.conclusions import group_sentences, platform_sentences
 from kit.report.headline import headline, sides_of
 from kit.report.notes import explanations, legend, machine_wide, mismatch_lines, mismatch_words, note_lines
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import counted
 from kit.report.records_and_cases import cases, document, records
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.table import Cell, Column, Later, Report, Table, plain_table
+from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdict_words import answer
 from kit.workloads.operations import is_operation
 

@@ -8,8 +8,7 @@ from itertools import takewhile
 from kit.compare.comparison import GroupRows
 from kit.compare.metrics import score_margin
 from kit.report.columns import LETTERS
-from kit.report.plain import one_line
-from kit.report.quantity import counted, number, several
+from kit.report.values_in_words import counted, number, one_line, several
 from kit.report.verdict_words import PERCENT_BELOW, times
 
 

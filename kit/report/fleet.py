@@ -8,10 +8,9 @@ from collections.abc import Sequence, Set
 from kit.compare.fleet import Absent, Fleet, Node
 from kit.report.audit import evidence
 from kit.report.notes import mismatch_words
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import counted, several
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
+from kit.report.values_in_words import NONE, counted, one_line, several
 
 # Text lists at most this many nodes that are like the others; other formats list all.
 ROWS_MAX = 30

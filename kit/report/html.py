@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from kit.report.plain import one_line
 from kit.report.table import Cell, Column, Footnotes, Loud, Report, Table
+from kit.report.values_in_words import one_line
 
 # Colors have a contrast of 4.5 and more on white and on black. A verdict is also said in words.
 STYLE = """

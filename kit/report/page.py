@@ -29,9 +29,9 @@ from kit.report.page_charts import (
     phase_keys,
     timeline,
 )
-from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.table import Report
+from kit.report.values_in_words import one_line
 from kit.report.verdict_words import answer
 from kit.workloads.operations import is_operation
 

@@ -15,7 +15,7 @@ from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import Profile
 from kit.report.columns import WORDS
 from kit.report.html import words_of
-from kit.report.quantity import counted, duration
+from kit.report.values_in_words import counted, duration
 
 # In units of the drawing. On a telephone one is about a pixel, so that text stays readable.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34

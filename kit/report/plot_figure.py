@@ -24,9 +24,8 @@ from kit.compare.notes import headline_of
 from kit.errors import KitError
 from kit.printable import printable_line
 from kit.report.headline import device_words
-from kit.report.plain import one_line
 from kit.report.plot_kinds import KINDS, Guide, PlotRequest, Row, plot_data
-from kit.report.quantity import UNITS, counted, moment, rate, several
+from kit.report.values_in_words import UNITS, counted, moment, one_line, rate, several
 
 Look = dict[str, Any]  # color, marker and style of a line, as matplotlib calls them
 Looks = Mapping[tuple[str, ...], Look]

@@ -18,10 +18,21 @@ from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.formats.csv import no_formula
 from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.notes import note_line
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
 from kit.report.sentences import sentence
 from kit.report.table import Report, Table, plain_table, words_table
+from kit.report.values_in_words import (
+    NONE,
+    by_name,
+    duration,
+    energy,
+    hundredths,
+    known,
+    moment,
+    number,
+    one_line,
+    percent,
+    size,
+)
 from kit.stats.scores import scores as scores_of
 
 # Tables of cells and launches by their titles: the titles of their columns, how many of these are aligned at the left

@@ -17,9 +17,9 @@ from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
 from kit.profile.cell import AXES
 from kit.report.columns import WORDS
-from kit.report.quantity import duration
 from kit.report.sentences import sentence
 from kit.report.table import Case, Column, field, record_of
+from kit.report.values_in_words import duration
 from kit.report.verdict_words import answer, says_unresolved
 from kit.stats.estimate import Estimate
 from kit.stats.multiple_tests import SlowerBy

@@ -10,10 +10,9 @@ from kit.compare.naming import cell_names
 from kit.profile.schema import Profile
 from kit.report.audit import evidence, remedy
 from kit.report.machine import machine_lines
-from kit.report.plain import one_line
-from kit.report.quantity import counted
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table
+from kit.report.values_in_words import counted, one_line
 
 # Words, color, and outcome of a test case.
 STATUSES: dict[Status, tuple[str, str, Literal["passed", "failed", "skipped"]]] = {

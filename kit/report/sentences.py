@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, Value
-from kit.report.plain import one_line
-from kit.report.quantity import by_name
+from kit.report.values_in_words import by_name, one_line
 
 LENGTH_MAX = 2000
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.

@@ -14,10 +14,9 @@ from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
 from kit.report.columns import WORDS
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import with_sd
 from kit.report.sentences import sentence
 from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
+from kit.report.values_in_words import NONE, one_line, with_sd
 
 # Before a time that other programs made longer, and before one that a part of its steps stands for.
 CONTENDED, COMPUTED = "!", "≈"

@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from kit.report.plain import one_line
+from kit.report.values_in_words import one_line
 
 T = TypeVar("T")
 

@@ -26,9 +26,8 @@ import math
 from kit.compare.comparison import Comparison, Row
 from kit.compare.metric import Metric
 from kit.compare.metrics import METRICS
-from kit.report.plain import one_line
-from kit.report.quantity import counted, decimals
 from kit.report.sentences import sentence
+from kit.report.values_in_words import counted, decimals, one_line
 from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, rounds_for
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".

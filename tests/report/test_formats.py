@@ -25,11 +25,10 @@ from kit.report.columns import LETTERS
 from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import FORMATS, write
 from kit.report.formats.markdown import escaped
-from kit.report.plain import one_line
 from kit.report.profile import profile_report
-from kit.report.quantity import number
 from kit.report.sentences import ALWAYS, EFFECTS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.table import Cell, Column, Report, Table
+from kit.report.values_in_words import number, one_line
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 

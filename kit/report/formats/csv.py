@@ -6,8 +6,8 @@ import csv
 import io
 from typing import IO
 
-from kit.report.plain import one_line
 from kit.report.table import Report
+from kit.report.values_in_words import one_line
 
 # A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).
 FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "|")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import IO
 from xml.etree import ElementTree as ET
 
-from kit.report.plain import one_line
 from kit.report.table import Report
+from kit.report.values_in_words import one_line
 
 ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 

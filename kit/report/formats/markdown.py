@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from kit.report.plain import one_line
 from kit.report.table import Footnotes, Report, Table
+from kit.report.values_in_words import one_line
 
 # Wherever they stand; a letter or digit on both sides makes nothing of `_`, and only some of what follows `#`, `:` and
 # `&` makes a reference, an address, an emoji or an entity of them, as `www` does of a full stop.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import IO
 
-from kit.report.plain import one_line
 from kit.report.table import Report
+from kit.report.values_in_words import one_line
 
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 IN_HELP = str.maketrans({"\\": "\\\\"})

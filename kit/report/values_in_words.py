@@ -1,4 +1,8 @@
-"""Quantities for people: three significant digits and the unit that keeps the number short."""
+"""A value in words: a number with three significant digits and a short unit, a count, a time, a text in one line.
+
+Profiles come from other people; their names and reasons are shown as they are, but control nothing. Markdown and CSV
+escape what they take for markup in `kit.report.formats`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from kit.printable import printable_line
 from kit.profile.reason import Value
-from kit.report.plain import NONE, one_line
 
 T = TypeVar("T")
 Units = tuple[tuple[float, str], ...]  # largest first
@@ -27,6 +31,15 @@ MINUTES_FROM_S = 100
 HOURS_FROM_S = 100 * 60
 # A longer list of values or profiles is cut.
 LISTED_MAX = 6
+# A name or a reason longer than this is not meant to be read.
+LINE_MAX = 400
+# Where there is no value.
+NONE = "–"
+
+
+def one_line(text: str, length_max: int = LINE_MAX) -> str:
+    """Return `text` in one line, without control characters, cut where it is too long to read."""
+    return printable_line(text if len(text) <= length_max else text[: length_max - 1] + "…")
 
 
 def decimals(value: float, digits: int = 3) -> int:
