@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kit.compare.sample import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
-    from kit.report.table import Report
+    from kit.report.report_table import Report
 
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
@@ -147,7 +147,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
-    from kit.report.table import Case, Report
+    from kit.report.report_table import Case, Report
 
     options |= {name: tuple(profile_files(options[name])) for name in ("profiles", "against")}
     request, allowed_pct = CompareRequest(**options), options["allowed_pct"]

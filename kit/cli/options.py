@@ -15,7 +15,7 @@ import click
 from kit.errors import KitError
 from kit.printable import printable
 from kit.report.formats import FORMATS, USUAL, write
-from kit.report.table import Report
+from kit.report.report_table import Report
 
 if TYPE_CHECKING:
     from kit.compare.meter import Meter

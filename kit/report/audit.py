@@ -20,8 +20,8 @@ from kit.audit.remedies import REMEDIES
 from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
+from kit.report.report_table import Case, Column, Later, Report, Table, TableCell
 from kit.report.sentences import filled, sentence
-from kit.report.table import Case, Cell, Column, Later, Report, Table
 from kit.report.values_in_words import counted, one_line, several
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
@@ -64,7 +64,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
     for finding in audit.findings:
         cause = finding.because and finding.because.code
         lines[finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause].append(finding)
-    rows: defaultdict[str, list[list[Cell]]] = defaultdict(list)  # by label
+    rows: defaultdict[str, list[list[TableCell]]] = defaultdict(list)  # by label
     for alike in lines.values():
         label = alike[0].profile
         rows[label] += _rows(alike, names, len(by_label[label].profile.cells))
@@ -114,7 +114,7 @@ def _counts(lines: Collection[Sequence[Finding]]) -> str:
     return ", ".join(parts) or "no finding"
 
 
-def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[Cell]]:
+def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[TableCell]]:
     """Return the line of some findings that say the same, the worst first, and what to try."""
     worst = alike[0]
     words, tried = evidence(worst, _name(worst, names)), remedy(worst)
@@ -126,8 +126,8 @@ def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[Cell]
         count = f"{len(subjects)} of {counted(cells, noun)}" if noun == "cell" else counted(len(subjects), noun)
         listed = several([_name(finding, names) for finding in subjects.values()])
         words += f" {count} are affected, worst first: {listed}."
-    rows = [[Cell(worst.severity, STYLES[worst.severity]), Cell(_hyphened(worst.rule)), Cell(words)]]
-    return rows if tried is None else [*rows, [Cell(""), Cell(""), Cell(f"{tried}.", "dim")]]
+    rows = [[TableCell(worst.severity, STYLES[worst.severity]), TableCell(_hyphened(worst.rule)), TableCell(words)]]
+    return rows if tried is None else [*rows, [TableCell(""), TableCell(""), TableCell(f"{tried}.", "dim")]]
 
 
 def _closing(audit: Audit) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from kit.compare.comparison import Row
 from kit.compare.metrics import METRICS, phases_ns
-from kit.report.sentences import name_of
-from kit.report.table import Cell, Column
+from kit.report.report_table import Column, TableCell
+from kit.report.sentences import LETTERS, name_of
 from kit.report.values_in_words import NONE, duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
 from kit.report.verdict_words import with_words
 from kit.workloads.operations import is_operation
@@ -20,8 +20,6 @@ from kit.workloads.operations import is_operation
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34
 STYLES = {"faster": "green", "slower": "red", "unresolved": "yellow"}
-# Letter behind a value by the metric that is true then; a note of the same code explains it.
-LETTERS = {"warm_start": " w", "process_shared": "*", "sustained_differs": " †", "is_disturbed": " c"}
 # The default table has the letters of what makes a number mean less than it seems to.
 ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 # CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
@@ -56,7 +54,7 @@ HIDES = {"compile_ns": 1, "cpu_per_sample_ns": 4, "samples_per_s": 5, "energy_pe
 OF_A_PLATFORM = ("step_ns", "fit_total_ns", "latency_ns", "sample_ns", "energy_per_sample_j", "cost_per_million")
 
 
-def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
+def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> TableCell:
     """Return what a row shows in a column, with the letter of its metric where that is true of the row.
 
     Without `wide`, only letters of what makes a number mean less than it seems to, and of the metric that is compared.
@@ -64,8 +62,8 @@ def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
     words = column.read(row)
     mark = METRICS[column.name].mark if column.name in METRICS and words is not None else ""
     if mark and (wide or mark in ALWAYS_LETTERED or column.name == row.metric) and row.value(mark):
-        return Cell(f"{words}{LETTERS[mark]}", style, mark=mark)
-    return Cell(NONE if words is None else words, style)
+        return TableCell(f"{words}{LETTERS[mark]}", style, mark=mark)
+    return TableCell(NONE if words is None else words, style)
 
 
 def _is_network(row: Row) -> bool:

@@ -15,19 +15,18 @@ from pathlib import Path
 
 from kit.compare.comparison import Comparison, GroupRows, Row
 from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
-from kit.report.conclusions import group_sentences, platform_sentences
 from kit.report.headline import headline, sides_of
 from kit.report.notes import explanations, legend, machine_wide, mismatch_lines, mismatch_words, note_lines
 from kit.report.records_and_cases import cases, document, records
+from kit.report.report_table import Column, Later, Report, Table, TableCell, plain_table
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.table import Cell, Column, Later, Report, Table, plain_table
 from kit.report.values_in_words import NONE, counted, one_line
-from kit.report.verdict_words import answer
+from kit.report.verdict_words import answer, group_sentences, platform_sentences
 from kit.workloads.operations import is_operation
 
 ROWS_MAX = 40
 GAP = 2
-EMPTY = Cell("", is_empty=True)
+EMPTY = TableCell("", is_empty=True)
 
 
 def comparison_report(
@@ -109,20 +108,20 @@ def _tables(
 
 def _line(
     group: GroupRows, name: str, rows: Mapping[str, Row], shown: Mapping[str, list[Column]], against: str, *, wide: bool
-) -> list[Cell]:
+) -> list[TableCell]:
     """Return the cells of a row, whose side is "", or of a member: a side without a number has a letter for its reason.
 
     Where nothing is compared (`against` is empty), a baseline need not say that it is one.
     """
     is_sided = "" not in shown
-    line = [Cell(one_line(name), "" if is_sided or rows[""].has_number else "red")]
+    line = [TableCell(one_line(name), "" if is_sided or rows[""].has_number else "red")]
     for side, columns in shown.items():
         row, last = rows.get(side), EMPTY
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
             verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
             words = "" if not against and row.is_baseline and row.has_number else answer(row)
-            cells, last = [cell_of(column, row, style, wide=wide) for column in columns], Cell(words, verdict)
+            cells, last = [cell_of(column, row, style, wide=wide) for column in columns], TableCell(words, verdict)
         else:
             is_here = any(known.side == side for known in group.rows)
             reasons = [
@@ -133,7 +132,7 @@ def _line(
                 because = "no rounds" if row.failure is None else f"failed: {sentence(row.failure)}"
             cells = [EMPTY] * len(columns)
             if because:
-                cells = [Cell(NONE, because=because), *[Cell(NONE)] * (len(columns) - 1)]
+                cells = [TableCell(NONE, because=because), *[TableCell(NONE)] * (len(columns) - 1)]
         line += cells if is_sided and side == next(iter(shown)) else [*cells, last]
     return line
 

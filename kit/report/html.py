@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from kit.report.table import Cell, Column, Footnotes, Loud, Report, Table
+from kit.report.report_table import Column, Footnotes, Loud, Report, Table, TableCell
 from kit.report.values_in_words import one_line
 
 # Colors have a contrast of 4.5 and more on white and on black. A verdict is also said in words.
@@ -76,7 +76,7 @@ def _head(table: Table) -> Iterator[str]:
     yield f"<tr>{''.join(titles)}</tr></thead>"
 
 
-def _cells(columns: Sequence[Column], row: Sequence[Cell], footnotes: Footnotes) -> Iterator[str]:
+def _cells(columns: Sequence[Column], row: Sequence[TableCell], footnotes: Footnotes) -> Iterator[str]:
     for index, (column, cell) in enumerate(zip(columns, row, strict=True)):
         words = words_of(footnotes.words(cell))
         words = f'<span class="{cell.style.split()[-1]}">{words}</span>' if cell.style and words else words

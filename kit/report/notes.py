@@ -10,9 +10,8 @@ from kit.compare.metrics import METRICS
 from kit.profile.facts import fact_of, title_of
 from kit.profile.reason import reason
 from kit.report.audit import evidence, remedy
-from kit.report.columns import LETTERS
-from kit.report.sentences import ALWAYS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
-from kit.report.table import Loud, Table
+from kit.report.report_table import Loud, Table
+from kit.report.sentences import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.values_in_words import by_name, counted, one_line, several
 from kit.workloads.operations import is_operation
 

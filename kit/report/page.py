@@ -30,7 +30,7 @@ from kit.report.page_charts import (
     timeline,
 )
 from kit.report.profile import profile_report
-from kit.report.table import Report
+from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 from kit.report.verdict_words import answer
 from kit.workloads.operations import is_operation

@@ -17,8 +17,8 @@ from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
 from kit.profile.cell import AXES
 from kit.report.columns import WORDS
+from kit.report.report_table import Case, Column, record_field, record_of
 from kit.report.sentences import sentence
-from kit.report.table import Case, Column, field, record_of
 from kit.report.values_in_words import duration
 from kit.report.verdict_words import answer, says_unresolved
 from kit.stats.estimate import Estimate
@@ -74,7 +74,7 @@ def _struct(prefix: str, read: Callable[[Row], Any], names: Iterable[str] = (), 
         listed = (names or part.__struct_fields__) if part is not None or always else ()
         return {f"{prefix}{name}": _known(getattr(part, name, None)) for name in listed}
 
-    return field("", fields)
+    return record_field("", fields)
 
 
 def _known(value: object) -> object:
@@ -87,28 +87,28 @@ def _joined(words: Iterable[str]) -> str:
 
 
 FIELDS = (
-    field("group"),
+    record_field("group"),
     _struct("", lambda row: row, ("name", "member", "side")),
-    field("profiles", lambda row: " ".join(row.profiles)),
-    field("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
-    field("", lambda row: _part(row, "")),
-    field("baseline"),
-    field("is_baseline", lambda row: row.is_baseline),
+    record_field("profiles", lambda row: " ".join(row.profiles)),
+    record_field("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
+    record_field("", lambda row: _part(row, "")),
+    record_field("baseline"),
+    record_field("is_baseline", lambda row: row.is_baseline),
     _struct("", lambda row: row.versus, VERSUS, always=True),
     _struct("energy_", lambda row: row.energy_versus, VERSUS, always=True),
-    field("", lambda row: _part(row, "energy")),
-    field("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
-    field("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
-    field("marks", lambda row: _joined(mark.code for mark in row.marks)),
-    field("failure", lambda row: None if row.failure is None else sentence(row.failure)),
-    field("", lambda row: _part(row, "rare", "fit", "reach")),
+    record_field("", lambda row: _part(row, "energy")),
+    record_field("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
+    record_field("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
+    record_field("marks", lambda row: _joined(mark.code for mark in row.marks)),
+    record_field("failure", lambda row: None if row.failure is None else sentence(row.failure)),
+    record_field("", lambda row: _part(row, "rare", "fit", "reach")),
     _struct("score_difference_", lambda row: row.score_difference, SCORE),
     _struct("break_even_", lambda row: row.break_even),
     _struct("efficiency_", lambda row: row.scaling and row.scaling.efficiency),
     _struct("all_reduce_", lambda row: row.scaling and row.scaling.all_reduce),
-    field("", _details),
-    field("rule"),
-    field("by"),
+    record_field("", _details),
+    record_field("rule"),
+    record_field("by"),
 )
 
 

@@ -10,8 +10,8 @@ from kit.compare.naming import cell_names
 from kit.profile.schema import Profile
 from kit.report.audit import evidence, remedy
 from kit.report.machine import machine_lines
+from kit.report.report_table import Case, Column, Report, Table, TableCell
 from kit.report.sentences import sentence
-from kit.report.table import Case, Cell, Column, Report, Table
 from kit.report.values_in_words import counted, one_line
 
 # Words, color, and outcome of a test case.
@@ -40,7 +40,7 @@ def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
             some = f"{check.cells} of {counted(check.of_cells, 'cell')}: " if check.cells < check.of_cells else ""
             sensor = check.reason.values.get("sensor")
             detail = f"{some}{f'{sensor}: ' if sensor else ''}{sentence(check.reason)}"
-        rows.append([Cell(rule), Cell(words, style), Cell(detail)])
+        rows.append([TableCell(rule), TableCell(words, style), TableCell(detail)])
         cases.append(Case(rule, "first hour", outcome, detail, "" if outcome == "passed" else check.rule, detail))
         records.append({"check": rule, "status": check.status, "detail": detail})
     lines = machine_lines(profile.identity)

@@ -401,6 +401,8 @@ OF_MARKS: dict[str, Templates] = {
     "process_shared": {"process_shared": "peak of a process that several cells shared"},
     "warm_start": {"warm_start": "warm process: start-up and import are excluded"},
 }
+# The letter behind the value.
+LETTERS = {"is_disturbed": " c", "sustained_differs": " †", "process_shared": "*", "warm_start": " w"}
 # These are bad enough to be printed in bold.
 LOUD = ("parity_differs", "energy_modelled")
 # Every code with words.

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from typing import IO
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 
 FORMATS = tuple(module.name for module in pkgutil.iter_modules(__path__))
 USUAL = "text"

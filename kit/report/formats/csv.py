@@ -6,7 +6,7 @@ import csv
 import io
 from typing import IO
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 
 # A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).

@@ -7,7 +7,7 @@ from typing import IO
 
 import msgspec
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 
 
 def write(report: Report, _stream: IO[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import IO
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 
 
 def write(report: Report, _stream: IO[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import IO
 from xml.etree import ElementTree as ET
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 
 ELEMENTS = {"failed": "failure", "error": "error", "skipped": "skipped"}

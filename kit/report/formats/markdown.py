@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from kit.report.table import Footnotes, Report, Table
+from kit.report.report_table import Footnotes, Report, Table
 from kit.report.values_in_words import one_line
 
 # Wherever they stand; a letter or digit on both sides makes nothing of `_`, and only some of what follows `#`, `:` and

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import IO
 
-from kit.report.table import Report
+from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})

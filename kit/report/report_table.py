@@ -17,7 +17,7 @@ from kit.report.values_in_words import one_line
 T = TypeVar("T")
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table: its number in words."""
 
     words: str
@@ -45,7 +45,7 @@ class Column(NamedTuple):
     width_max: int | None = None
 
 
-def field(name: str, value: Callable[[Any], object] = str) -> Column:
+def record_field(name: str, value: Callable[[Any], object] = str) -> Column:
     """Return a column that only records have; `value` may return a dictionary of several fields.
 
     Without `value`, the field is given to `record_of`.
@@ -71,7 +71,7 @@ class Footnotes:
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}  # by reason
 
-    def words(self, cell: Cell) -> str:
+    def words(self, cell: TableCell) -> str:
         """Return what stands in a cell, and keep its reason."""
         if not cell.because:
             return cell.words
@@ -94,7 +94,7 @@ class Table(NamedTuple):
 
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     sentences: Sequence[str] = ()
 
     @property
@@ -173,7 +173,7 @@ def plain_table(
         Column(name, right=left <= index < last + last_right, folds=index == last and not last_right)
         for index, name in enumerate(titles)
     ]
-    return Table(one_line(title), columns, [[Cell(one_line(words)) for words in row] for row in rows])
+    return Table(one_line(title), columns, [[TableCell(one_line(words)) for words in row] for row in rows])
 
 
 def words_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
