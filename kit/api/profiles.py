@@ -24,7 +24,7 @@ from kit.errors import KitError
 from kit.extras import need
 from kit.profile.schema import Profile
 from kit.profile.store import read_profile
-from kit.report.comparison import comparison_report
+from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
 from kit.report.frames import Columns, Level, columns_of
 from kit.report.records_and_cases import records

@@ -146,7 +146,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     """
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
-    from kit.report.comparison import comparison_report, why_report
+    from kit.report.comparison_report import comparison_report, why_report
     from kit.report.report_table import Case, Report
 
     options |= {name: tuple(profile_files(options[name])) for name in ("profiles", "against")}
@@ -205,7 +205,7 @@ def run_comparison(path: Path) -> Comparison:
 
 def profile_comparison(path: Path) -> Report:
     """Return the table of one profile, as `kit compare` prints it."""
-    from kit.report.comparison import comparison_report
+    from kit.report.comparison_report import comparison_report
 
     comparison = run_comparison(path)
     return comparison_report(comparison, titles_of(comparison), file=path)
@@ -322,7 +322,7 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
 def check_measured(comparison: Comparison) -> None:
     """Raise KitError where nothing has the requested metric, with the reason that is known."""
     from kit.compare.metrics import short_name
-    from kit.report.notes import note_line
+    from kit.report.headline_and_notes import note_line
 
     if any(row.judged is not None for row in comparison.rows):
         return

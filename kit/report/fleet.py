@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 
 from kit.compare.fleet import Absent, Fleet, Node
 from kit.report.audit import evidence
-from kit.report.notes import mismatch_words
+from kit.report.headline_and_notes import mismatch_words
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
 from kit.report.values_in_words import NONE, counted, one_line, several

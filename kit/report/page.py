@@ -14,8 +14,8 @@ from kit.compare.compare import compare_within
 from kit.compare.comparison import Comparison
 from kit.profile.schema import Profile
 from kit.report.audit import audit_report
-from kit.report.comparison import comparison_report
-from kit.report.headline import headline
+from kit.report.comparison_report import comparison_report
+from kit.report.headline_and_notes import headline
 from kit.report.html import STYLE, fragment, words_of
 from kit.report.page_charts import (
     DEFINITIONS,

@@ -13,9 +13,8 @@ from kit.compare.metrics import METRICS
 from kit.compare.sample import whole_key
 from kit.profile.launch import Launch, PhaseName
 from kit.profile.schema import Profile
-from kit.report.columns import WORDS
 from kit.report.html import words_of
-from kit.report.values_in_words import counted, duration
+from kit.report.values_in_words import BY_UNIT, counted, duration
 
 # In units of the drawing. On a telephone one is about a pixel, so that text stays readable.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34
@@ -180,7 +179,7 @@ def bars(title: str, members: Sequence[Member]) -> str:
         body += [_text(RIGHT, y + 15, words, "head")] if values else []
         y += 22 if values else 0
         for member, value in values:
-            shown = f"{WORDS[METRICS[name].unit](value)} {unit}".strip()
+            shown = f"{BY_UNIT[METRICS[name].unit](value)} {unit}".strip()
             wide = (WIDTH - 3 * RIGHT - CHAR_WIDE * len(shown)) * value / max(value for _, value in values)
             body += [_text(RIGHT, y + 10, member.row.name), _text(RIGHT + wide + 5, y + 22, shown)]
             body.append(f'<rect class="c{member.look}" x="{RIGHT}" y="{y + 14}" width="{wide:.1f}" height="8"/>')

@@ -23,7 +23,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from kit.compare.notes import headline_of
 from kit.errors import KitError
 from kit.printable import printable_line
-from kit.report.headline import device_words
+from kit.report.headline_and_notes import device_words
 from kit.report.plot_kinds import KINDS, Guide, PlotRequest, Row, plot_data
 from kit.report.values_in_words import UNITS, counted, moment, one_line, rate, several
 

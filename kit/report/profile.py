@@ -16,8 +16,8 @@ from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.formats.csv import no_formula
+from kit.report.headline_and_notes import note_line
 from kit.report.machine import clock_facts, facts_of, sensor_table
-from kit.report.notes import note_line
 from kit.report.report_table import Report, Table, plain_table, words_table
 from kit.report.sentences import sentence
 from kit.report.values_in_words import (

@@ -16,10 +16,9 @@ from kit.compare.comparison import Comparison, GroupRows, Row
 from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, details, short_name
 from kit.profile.cell import AXES
-from kit.report.columns import WORDS
 from kit.report.report_table import Case, Column, record_field, record_of
 from kit.report.sentences import sentence
-from kit.report.values_in_words import duration
+from kit.report.values_in_words import BY_UNIT, duration
 from kit.report.verdict_words import answer, says_unresolved
 from kit.stats.estimate import Estimate
 from kit.stats.multiple_tests import SlowerBy
@@ -136,7 +135,7 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
     known = row.value(name)
     case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title), words=words)
     if known is not None:
-        output = duration(known, 4) if metric.is_time else f"{WORDS[metric.unit](known)} {metric.title}".rstrip()
+        output = duration(known, 4) if metric.is_time else f"{BY_UNIT[metric.unit](known)} {metric.title}".rstrip()
         output += {"step_ns": " a step", "latency_ns": " latency"}.get(name, "")
         output += "" if row.is_baseline else f", {words}"
         case = case._replace(output=output, time_s=known / 1e9 if name.endswith("_ns") else None)

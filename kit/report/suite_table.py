@@ -13,10 +13,9 @@ from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
-from kit.report.columns import WORDS
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
-from kit.report.values_in_words import NONE, one_line, with_sd
+from kit.report.values_in_words import BY_UNIT, NONE, one_line, with_sd
 
 # Before a time that other programs made longer, and before one that a part of its steps stands for.
 CONTENDED, COMPUTED = "!", "≈"
@@ -87,7 +86,7 @@ FIELDS = (
 def _cell(name: FigureName, figure: Figure) -> TableCell:
     if figure.value is None:
         return TableCell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
-    words = with_sd(figure.value, figure.spread, WORDS[FIGURES[name].unit])
+    words = with_sd(figure.value, figure.spread, BY_UNIT[FIGURES[name].unit])
     marks = {CONTENDED: figure.contention_pct, COMPUTED: figure.is_computed}
     return TableCell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
 
@@ -98,7 +97,7 @@ def _case(given: Given) -> Case:
     case = Case(f"{' '.join(given.key)} {metric.title}", given.head)
     if figure.value is None:
         return case._replace(outcome="skipped", words=_why(figure))
-    return case._replace(output=WORDS[metric.unit](figure.value))
+    return case._replace(output=BY_UNIT[metric.unit](figure.value))
 
 
 def _notes(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], figures: Sequence[Given]) -> list[str]:

@@ -7,9 +7,9 @@ escape what they take for markup in `kit.report.formats`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kit.printable import printable_line
 from kit.profile.reason import Value
@@ -150,6 +150,29 @@ def by_name(name: str, value: Value | bool | None) -> str:
         return _with_unit(value, UNITS[ending])
     shown = f"{value:,}" if isinstance(value, int) else number(value)
     return f"{shown} {PLAIN_UNITS.get(ending, '')}".rstrip()
+
+
+# How a metric's value is shown, by `Metric.unit`.
+BY_UNIT: Mapping[str, Callable[[Any], str]] = {
+    "": str,
+    "count": str,
+    "ns": duration,
+    "s": seconds,
+    "b": size,
+    "j": energy,
+    "number": number,
+    "hundredths": "{:.2f}".format,
+    "digits": "{:.3g}".format,
+    "percent": "{:.0f}".format,
+    "pct": "{:.1f} %".format,
+    "gain": percent,
+    "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
+    "per_1k": lambda known: number(1000 * known),
+    "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),
+    "time_s": lambda known_s: duration(1e9 * known_s),
+    "score": hundredths,
+    "times_pct": lambda known: f"{number(known)} %",
+}
 
 
 def _with_unit(value: float, units: Units, digits: int = 3) -> str:

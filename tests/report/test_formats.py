@@ -21,7 +21,7 @@ from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.audit import evidence, remedy
-from kit.report.comparison import comparison_report, why_report
+from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import FORMATS, write
 from kit.report.formats.markdown import escaped
 from kit.report.profile import profile_report

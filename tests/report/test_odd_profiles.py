@@ -13,7 +13,7 @@ from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
-from kit.report.comparison import comparison_report, why_report
+from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import FORMATS, write
 from kit.report.machine import machine_lines
 from kit.report.page import page
