@@ -26,8 +26,7 @@ from kit.profile.schema import Profile
 from kit.profile.store import read_profile
 from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
-from kit.report.frames import Columns, Level, columns_of
-from kit.report.records_and_cases import records
+from kit.report.records import Columns, Level, columns_of, records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

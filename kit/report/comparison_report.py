@@ -24,7 +24,7 @@ from kit.report.headline_and_notes import (
     mismatch_words,
     note_lines,
 )
-from kit.report.records_and_cases import cases, document, records
+from kit.report.records import cases, document, records
 from kit.report.report_table import Column, Later, Report, Table, TableCell, plain_table
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.values_in_words import NONE, counted, one_line

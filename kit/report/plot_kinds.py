@@ -27,7 +27,7 @@ from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
-from kit.report.records_and_cases import records
+from kit.report.records import records
 from kit.report.values_in_words import one_line, rate
 from kit.report.verdict_words import answer
 from kit.workloads.operations import MATMUL, is_operation

@@ -18,6 +18,7 @@ from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.formats.csv import no_formula
 from kit.report.headline_and_notes import note_line
 from kit.report.machine import clock_facts, facts_of, sensor_table
+from kit.report.records import launch_record
 from kit.report.report_table import Report, Table, plain_table, words_table
 from kit.report.sentences import sentence
 from kit.report.values_in_words import (
@@ -216,19 +217,6 @@ def _launch(result: CellResult, launch: Launch) -> list[str]:
         ]
         notes = [sentence(note) for note in launch_marks(result.cell, launch)]
     return [device, *values, ", ".join(notes)]
-
-
-def launch_record(result: CellResult, launch: Launch) -> dict[str, object]:
-    """Return the numbers of a launch; rounds are counted from 1."""
-    sample = launch_sample(result, launch)
-    record: dict[str, object] = {"cell": result.key, "group": launch.group, "round": launch.round + 1}
-    record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
-    device = " ".join(launch.device_ids) or result.cell.device
-    record |= {"device": device, "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
-    record["marks"] = " ".join(note.code for note in launch_marks(result.cell, launch))
-    record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
-    record |= {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
-    return record | {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
 
 
 def _energy(reading: Energy) -> list[str]:

@@ -6,7 +6,7 @@ import io
 
 from kit.extras import need
 from kit.report.exports import Exported
-from kit.report.frames import columns_of
+from kit.report.records import columns_of
 
 
 def write(exported: Exported) -> dict[str, bytes]:
