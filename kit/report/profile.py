@@ -15,7 +15,7 @@ from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
-from kit.report.formats.csv import no_formula
+from kit.report.formats import no_formula
 from kit.report.headline_and_notes import note_line
 from kit.report.machine import clock_facts, facts_of, sensor_table
 from kit.report.records import launch_record

@@ -1,7 +1,6 @@
-"""A report as every format takes it: tables with what stands above and below them, built once and written by formats/.
+"""A report as every format takes it: tables with what stands above and below them, built once and then written.
 
-Builders: comparison, why, suite, profile, machine, plan. To add a format, write `kit/report/formats/NAME.py` with
-`write(report, stream) -> str`; every command that prints a report offers it then.
+Text, Markdown, CSV and so on are in `kit.report.formats`, HTML is in `kit.report.page`.
 """
 
 from __future__ import annotations

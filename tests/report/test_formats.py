@@ -22,8 +22,7 @@ from kit.profile.launch import Phase
 from kit.profile.reason import Reason
 from kit.report.audit import evidence, remedy
 from kit.report.comparison_report import comparison_report, why_report
-from kit.report.formats import FORMATS, write
-from kit.report.formats.markdown import escaped
+from kit.report.formats import FORMATS, escaped, write
 from kit.report.profile import profile_report
 from kit.report.report_table import Column, Report, Table, TableCell
 from kit.report.sentences import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence

@@ -1,4 +1,4 @@
-"""Text: as wide as the terminal, 100 columns in a file."""
+"""A report as text: as wide as the terminal, 100 columns in a file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Page:
         return f"{blank}{painted}" if right else f"{painted}{blank}"
 
 
-def write(report: Report, stream: IO[str]) -> str:
+def laid_out(report: Report, stream: IO[str]) -> str:
     """Return the report laid out for the stream: its width, and colours where it is a terminal that wants them."""
     is_terminal = stream.isatty()
     width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns) if is_terminal else WIDTH
