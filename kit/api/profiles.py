@@ -191,7 +191,7 @@ class Compared:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from kit.report.html import STYLE, fragment
+        from kit.report.page_tables_and_charts import STYLE, fragment
 
         report = comparison_report(self.comparison, titles_of(self.comparison))
         return f"<style>{STYLE}</style>{fragment(report)}"

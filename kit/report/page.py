@@ -16,18 +16,20 @@ from kit.profile.schema import Profile
 from kit.report.audit import audit_report
 from kit.report.comparison_report import comparison_report
 from kit.report.headline_and_notes import headline
-from kit.report.html import STYLE, fragment, words_of
-from kit.report.page_charts import (
+from kit.report.page_tables_and_charts import (
     DEFINITIONS,
     LOOKS,
     PHASES,
+    STYLE,
     Member,
     bars,
     blocks_chart,
     figure,
+    fragment,
     members_of,
     phase_keys,
     timeline,
+    words_of,
 )
 from kit.report.profile import profile_report
 from kit.report.report_table import Report
@@ -83,7 +85,7 @@ PHASES_READ = """Each row is one launch of one round, from left to right: its ph
 The cells of a group take turns."""
 
 
-class Shown(NamedTuple):
+class ShownProfile(NamedTuple):
     """A profile as a page shows it."""
 
     label: str
@@ -113,9 +115,9 @@ def page(
         titles: of each backend, as people write it.
     """
     runs = [MeasuredRun(label, profile) for label, profile in profiles]
-    every = [Shown(*run, compare_within(*run), profile_report(run[1])) for run in profiles]
+    every = [ShownProfile(*run, compare_within(*run), profile_report(run[1])) for run in profiles]
 
-    def for_each(show: Callable[[Shown], str]) -> str:
+    def for_each(show: Callable[[ShownProfile], str]) -> str:
         parts = [(f"<h3>{words_of(each.label)}</h3>" if every[1:] else "", show(each)) for each in every]
         return "".join(head + html for head, html in parts if html)
 
@@ -187,13 +189,13 @@ def _charts(within: Comparison, draw: Callable[[str, Sequence[Member]], str], *,
     return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
 
 
-def _method(each: Shown) -> str:
+def _method(each: ShownProfile) -> str:
     elsewhere = {*METHOD, *MACHINE, *LAUNCHES[1], *MEDIANS[1], *READINGS[1]}
     others = [table.title for table in each.shown.tables if table.title not in elsewhere]
     return each.folded("", METHOD) + each.folded("Everything else that was recorded", others)
 
 
-def _identity(each: Shown) -> str:
+def _identity(each: ShownProfile) -> str:
     revision, digest = each.profile.kit.revision, each.profile.digest
     words = [each.label, *each.shown.headline, f"revision {revision or 'unknown'}", f"SHA-256 {digest}"]
     return f"<p>{words_of(' · '.join(words))}</p>{each.folded('', MACHINE)}"

@@ -1,6 +1,6 @@
 """A report as every format takes it: tables with what stands above and below them, built once and then written.
 
-Text, Markdown, CSV and so on are in `kit.report.formats`, HTML is in `kit.report.page`.
+Text, Markdown, CSV and so on are in `kit.report.formats`, HTML is in `kit.report.page_tables_and_charts`.
 """
 
 from __future__ import annotations

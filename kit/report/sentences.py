@@ -17,7 +17,7 @@ LENGTH_MAX = 2000
 Templates = dict[str, str]
 
 
-class _Shown(NamedTuple):
+class _TemplateValue(NamedTuple):
     """A value in a template."""
 
     name: str
@@ -40,7 +40,7 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
     """Return a code in the words of its template; without one, or with values of another kit, as it is."""
     if code in templates:
         with suppress(KeyError, ValueError, IndexError, AttributeError):
-            shown = {name: _Shown(name, value) for name, value in values.items()}
+            shown = {name: _TemplateValue(name, value) for name, value in values.items()}
             return one_line(templates[code].format_map(shown), LENGTH_MAX)
     listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
     return f"{name_of(code)} ({listed})" if listed else name_of(code)
