@@ -214,7 +214,7 @@ def profile_comparison(path: Path) -> Report:
 def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
     from kit.profile.store import read_profile
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
 
     table = table_with_published([(path.stem, read_profile(path))])
     if table is None:
@@ -272,7 +272,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     """Return the table that a suite defines, of these profiles."""
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
     from kit.suites.suite import builtin_suites, load_suite
 
     suite = load_suite(name)

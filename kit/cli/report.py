@@ -39,7 +39,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
         if not profile.measured:
             raise KitError(f"{path} was published, not measured; leave it out: the page shows what was published")
     from kit.report.page import page
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
 
     together: Comparison | str
     try:

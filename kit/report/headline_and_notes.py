@@ -16,7 +16,7 @@ from kit.profile.cell import OWN
 from kit.profile.facts import fact_of, title_of
 from kit.profile.identity import BARE_METAL
 from kit.profile.reason import reason
-from kit.report.audit import evidence, remedy
+from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_columns import sides_of
 from kit.report.report_table import Loud, Table
 from kit.report.sentences import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence

@@ -13,7 +13,7 @@ from kit.audit.subject import MeasuredRun
 from kit.compare.compare import compare_within
 from kit.compare.comparison import Comparison
 from kit.profile.schema import Profile
-from kit.report.audit import audit_report
+from kit.report.audit_report import audit_report
 from kit.report.comparison_report import comparison_report
 from kit.report.headline_and_notes import headline
 from kit.report.page_tables_and_charts import (
@@ -31,7 +31,7 @@ from kit.report.page_tables_and_charts import (
     timeline,
     words_of,
 )
-from kit.report.profile import profile_report
+from kit.report.profile_report import profile_report
 from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 from kit.report.verdict_words import answer

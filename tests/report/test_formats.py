@@ -20,10 +20,10 @@ from kit.compare.sample import read_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
-from kit.report.audit import evidence, remedy
+from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import FORMATS, escaped, write
-from kit.report.profile import profile_report
+from kit.report.profile_report import profile_report
 from kit.report.report_table import Column, Report, Table, TableCell
 from kit.report.sentences import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.values_in_words import number, one_line

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from kit.compare.fleet import Absent, Fleet, Node
-from kit.report.audit import evidence
+from kit.report.audit_report import evidence
 from kit.report.headline_and_notes import mismatch_words
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
