@@ -1,13 +1,13 @@
 """An audit as a report: findings, the most severe first, with evidence and remedy; then what could not be checked.
 
-The first hour on a device, of `kit selftest --device`, is one, too: a row for each check.
-
 quick · 12 cells · 53 rules · 1 warning (2 cells)
   warning  contention     mlp (torch, train, batch 128): other programs took up to 23 % … 2 of 12 cells are affected, …
                           Stop other programs, …
 22 rules found nothing.
 Could not check 14 of 53 rules: …
 leave out what cannot be checked: kit audit quick.json --without parity,…
+
+`kit selftest --device` audits the first hour on a device: a row for each check, with its evidence.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
     rows, records, cases = [], [], []
     for check in checks:
         words, style, outcome = STATUSES[check.status]
-        rule, finding, detail = check.rule.replace("_", "-"), check.finding, ""
+        rule, finding, detail = _hyphened(check.rule), check.finding, ""
         if finding is not None:
             detail = evidence(finding, one_line(names.get(finding.cell_key, "")))
             tried = remedy(finding) if check.status == "fail" else None

@@ -39,7 +39,7 @@ ALIKE_MAX = 6
 WARNINGS_MAX = 3
 GRADES = {"incompatible": "not comparable", "warns": "could explain a difference"}
 # What makes a platform, and stands in its headline.
-OF_A_PLATFORM = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.model", "sensor.*")
+PLATFORM_FACTS = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.model", "sensor.*")
 # What a column shows, by its name, unless a note says it with this run's numbers.
 MEANINGS = {
     "step_ns": "time per batch",
@@ -221,7 +221,7 @@ def mismatch_lines(comparison: Comparison, *, wide: bool) -> list[str]:
         words = mismatch_words(mismatch)
         if mismatch.grade not in GRADES:
             noted.append(words)
-        elif comparison.kind != "platforms" or mismatch.kind not in OF_A_PLATFORM:
+        elif comparison.kind != "platforms" or mismatch.kind not in PLATFORM_FACTS:
             lines.append(f"{GRADES[mismatch.grade]}: {words}")
             warning += lines[-1:] if mismatch.grade == "warns" else []
     if len(warning) > WARNINGS_MAX and not wide:

@@ -83,6 +83,10 @@ def _part(row: Row, *parts: str) -> dict[str, Any]:
     return kept
 
 
+def _coordinates(cell: Cell) -> dict[str, Any]:
+    return {axis: cell.value(axis) for axis in [*cell.parameters, *AXES]}
+
+
 def _details(row: Row) -> dict[str, Any]:
     return details(row.samples[0]) if len(row.samples) == 1 else {}
 
@@ -111,7 +115,7 @@ FIELDS = (
     record_field("group"),
     _struct("", lambda row: row, ("name", "member", "side")),
     record_field("profiles", lambda row: " ".join(row.profiles)),
-    record_field("", lambda row: {axis: row.cell.value(axis) for axis in [*row.cell.parameters, *AXES]}),
+    record_field("", lambda row: _coordinates(row.cell)),
     record_field("", lambda row: _part(row, "")),
     record_field("baseline"),
     record_field("is_baseline", lambda row: row.is_baseline),
@@ -242,10 +246,6 @@ def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Colu
         raise KitError(f"{level!r} is not a level; give {', '.join([*_ROWS, 'steps'])}")
     rows = ((label, row) for label, _, profile in files for row in _ROWS[level](label, profile))
     return Columns.of_rows({"profile": label} | row for label, row in rows)
-
-
-def _coordinates(cell: Cell) -> dict[str, Any]:
-    return {axis: cell.value(axis) for axis in [*cell.parameters, *AXES]}
 
 
 def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
