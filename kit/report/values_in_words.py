@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kit.printable import printable_line
-from kit.profile.reason import Value
+
+if TYPE_CHECKING:
+    from kit.profile.reason import Value
 
 T = TypeVar("T")
 Units = tuple[tuple[float, str], ...]  # largest first
