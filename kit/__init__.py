@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from kit.api.profiles import Profiles as Profiles
     from kit.api.profiles import load as load
     from kit.errors import KitError as KitError
-    from kit.report.frames import Columns as Columns
+    from kit.report.records import Columns as Columns
 
 _MODULES = {
     "load": "kit.api.profiles",
     "measure": "kit.api.measure",
     "Profiles": "kit.api.profiles",
     "Compared": "kit.api.profiles",
-    "Columns": "kit.report.frames",
+    "Columns": "kit.report.records",
     "KitError": "kit.errors",
 }
 __all__ = list(_MODULES)

@@ -415,7 +415,7 @@ def write(path: Path, built: Profile) -> Path:
 
 def shown(row):
     """The metrics of a row as attributes, as JSON has them."""
-    from kit.report.records_and_cases import numbers
+    from kit.report.records import numbers
 
     return SimpleNamespace(**numbers(row))
 

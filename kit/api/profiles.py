@@ -24,10 +24,9 @@ from kit.distribution import need
 from kit.errors import KitError
 from kit.profile.schema import Profile
 from kit.profile.store import read_profile
-from kit.report.comparison import comparison_report
+from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
-from kit.report.frames import Columns, Level, columns_of
-from kit.report.records_and_cases import records
+from kit.report.records import Columns, Level, columns_of, records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -192,7 +191,7 @@ class Compared:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from kit.report.html import STYLE, fragment
+        from kit.report.page_tables_and_charts import STYLE, fragment
 
         report = comparison_report(self.comparison, titles_of(self.comparison))
         return f"<style>{STYLE}</style>{fragment(report)}"

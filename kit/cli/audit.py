@@ -65,7 +65,7 @@ def audit(
     from kit.audit.finding import Audit, exit_code
     from kit.audit.subject import MeasuredRun
     from kit.profile.schema import Profile
-    from kit.report.audit import audit_report
+    from kit.report.audit_report import audit_report
 
     rules = _chosen(names, without)
     paths = list(profile_files(profiles))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kit.compare.runs import Run
     from kit.compare.suite_table import SuiteTable
     from kit.profile.schema import Profile
-    from kit.report.table import Report
+    from kit.report.report_table import Report
 
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
@@ -146,8 +146,8 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
     """
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
-    from kit.report.comparison import comparison_report, why_report
-    from kit.report.table import Case, Report
+    from kit.report.comparison_report import comparison_report, why_report
+    from kit.report.report_table import Case, Report
 
     options |= {name: tuple(profile_files(options[name])) for name in ("profiles", "against")}
     request, allowed_pct = CompareRequest(**options), options["allowed_pct"]
@@ -205,7 +205,7 @@ def run_comparison(path: Path) -> Comparison:
 
 def profile_comparison(path: Path) -> Report:
     """Return the table of one profile, as `kit compare` prints it."""
-    from kit.report.comparison import comparison_report
+    from kit.report.comparison_report import comparison_report
 
     comparison = run_comparison(path)
     return comparison_report(comparison, titles_of(comparison), file=path)
@@ -214,7 +214,7 @@ def profile_comparison(path: Path) -> Report:
 def run_table(path: Path) -> Report:
     """Return the last table of a run: its suite's own beside published figures, else that of `kit compare`."""
     from kit.profile.store import read_profile
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
 
     table = table_with_published([(path.stem, read_profile(path))])
     if table is None:
@@ -272,7 +272,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     """Return the table that a suite defines, of these profiles."""
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
     from kit.suites.suite import builtin_suites, load_suite
 
     suite = load_suite(name)
@@ -322,7 +322,7 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
 def check_measured(comparison: Comparison) -> None:
     """Raise KitError where nothing has the requested metric, with the reason that is known."""
     from kit.compare.metrics import short_name
-    from kit.report.notes import note_line
+    from kit.report.headline_and_notes import note_line
 
     if any(row.judged is not None for row in comparison.rows):
         return

@@ -12,15 +12,14 @@ from kit.cli.compare import run_comparison
 from kit.cli.options import check_out, labels_of, say
 from kit.files import inside, write_atomically
 from kit.profile.store import read_profile
-from kit.report.exports import FORMATS, Exported
-from kit.report.exports import export as files_of
-from kit.report.plain import one_line
+from kit.report.exports import EXPORTS, Exported
+from kit.report.values_in_words import one_line
 
 IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 
 
 @click.command
-@click.argument("format_name", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(tuple(EXPORTS)))
 @click.argument("profile", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write to this file; asv: folder.")
 @click.option("--commit", metavar="HASH", help="asv: the commit that was measured.")
@@ -48,10 +47,8 @@ def export(  # noqa: PLR0917 - click passes them by name
     elif out is not None and os.path.lexists(out) and not out.is_dir():
         raise click.UsageError(f"--out {out}: this is a file; name a folder")
     (label,), document, comparison = labels_of([profile]), read_profile(profile), run_comparison(profile)
-    files = files_of(
-        format_name,
-        Exported(label, profile, document, comparison, commit, level, out if is_folder else None),
-    )
+    exported = Exported(label, profile, document, comparison, commit, level, out if is_folder else None)
+    files = EXPORTS[format_name](exported)
     if format_name in WITHOUT_MARKS and (count := sum(bool(row.value("is_disturbed")) for row in comparison.rows)):
         say(f"other programs disturbed {count} of {len(comparison.rows)} rows, which {format_name} has no mark for")
     if out is None:

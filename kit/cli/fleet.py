@@ -70,7 +70,7 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     profile; 4 (with --from): no two nodes can be compared. See docs/how-to/cluster.md.
     """
     need("scipy", "fleet")
-    from kit.report.fleet import fleet_report
+    from kit.report.fleet_report import fleet_report
 
     if given:
         if arguments or any(options[name] for name in ("partition", "nodes", "out", "resume")):

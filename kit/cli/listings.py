@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def clock(*, source: ClockChoice, format_name: str) -> None:
     """Measure this machine's clock and print the certificate that every profile contains."""
     from kit.clock import calibrate, certify, choose_source
-    from kit.report.machine import clock_report
+    from kit.report.machine_report import clock_report
 
     chosen, _ = choose_source(source)
     print_report(clock_report(certify(chosen, calibrate(chosen), calibrate(chosen))), format_name)
@@ -31,7 +31,7 @@ def clock(*, source: ClockChoice, format_name: str) -> None:
 @click.pass_context
 def data(context: click.Context, *, format_name: str) -> None:
     """Show which data sets are on this machine, and check their checksums."""
-    from kit.report.machine import data_report
+    from kit.report.machine_report import data_report
     from kit.runner.examine import examine_data
     from kit.workloads.catalog import DATASETS
 
@@ -46,7 +46,7 @@ def data(context: click.Context, *, format_name: str) -> None:
 @click.pass_obj
 def fetch(group_format: str, names: tuple[str, ...], *, format_name: str) -> None:
     """Download the missing data sets, all or those named, and check them."""
-    from kit.report.machine import data_report
+    from kit.report.machine_report import data_report
     from kit.runner.examine import fetch_data
     from kit.suites.suite import check_choice
     from kit.workloads.catalog import DATASETS
@@ -61,7 +61,7 @@ def fetch(group_format: str, names: tuple[str, ...], *, format_name: str) -> Non
 @listing_format_options
 def doctor(*, format_name: str) -> None:
     """Report which frameworks, data, clocks and sensors this machine has, why others are missing, and what helps."""
-    from kit.report.machine import examination_report
+    from kit.report.machine_report import examination_report
     from kit.runner.examine import examine
 
     click.echo("loading the frameworks takes some seconds …", err=True)
@@ -75,7 +75,7 @@ def doctor(*, format_name: str) -> None:
 def show(*, profile: Path, format_name: str, steps: bool) -> None:
     """Show the machine, clock, sensors, phases and launches of PROFILE."""
     from kit.profile.store import read_profile, read_steps
-    from kit.report.profile import profile_report, steps_document, write_steps_csv
+    from kit.report.profile_report import profile_report, steps_document, write_steps_csv
 
     if steps and format_name not in ("csv", "json"):
         raise click.UsageError(f"--steps does not print {format_name}; give --format csv or --format json")

@@ -15,7 +15,7 @@ import click
 from kit.errors import KitError
 from kit.printable import printable
 from kit.report.formats import FORMATS, USUAL, write
-from kit.report.table import Report
+from kit.report.report_table import Report
 
 if TYPE_CHECKING:
     from kit.compare.meter import Meter
@@ -101,7 +101,7 @@ def for_a_log(line: str) -> str:
 
 def echo_first(lines: Sequence[str], count: int) -> None:
     """Print the first of some lines to standard error, and how many more there are."""
-    from kit.report.plain import one_line
+    from kit.report.values_in_words import one_line
 
     for line in lines[:count]:
         say(one_line(line))

@@ -11,8 +11,8 @@ from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_
 from kit.distribution import need
 from kit.files import write_atomically
 from kit.profile.store import read_profile
-from kit.report.plain import one_line
 from kit.report.plot_kinds import KINDS, PlotRequest, Scale, usual_kind
+from kit.report.values_in_words import one_line
 
 ENDINGS = (".svg", ".png", ".pdf")
 LEFT_OUT_NAMED = 20

@@ -12,7 +12,7 @@ from kit.cli.options import PROFILES, check_out, labels_of, profile_files, witho
 from kit.errors import KitError
 from kit.files import write_atomically
 from kit.profile.store import read_profile
-from kit.report.plain import one_line
+from kit.report.values_in_words import one_line
 
 if TYPE_CHECKING:
     from kit.compare.rows import Comparison
@@ -39,7 +39,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
         if not profile.measured:
             raise KitError(f"{path} was published, not measured; leave it out: the page shows what was published")
     from kit.report.page import page
-    from kit.report.suite_table import suite_report
+    from kit.report.suite_report import suite_report
 
     together: Comparison | str
     try:

@@ -46,7 +46,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     """
     from kit.audit.first_hour import SUITE, first_hour
     from kit.profile.store import read_profile
-    from kit.report.selftest import first_hour_report
+    from kit.report.audit_report import first_hour_report
 
     code, on_device = 0, device not in (None, HOST)
     if on_device and path is not None:

@@ -35,7 +35,7 @@ class Metric:
     Attributes:
         name: column of CSV, key of JSON and axis of a plot; its ending is its unit.
         title: of its column in tables; empty: only other formats have it.
-        unit: in which tables show it, a key of `kit.report.columns.WORDS`.
+        unit: in which tables show it, a key of `kit.report.values_in_words.BY_UNIT`.
         observe: of a launch: a number; a list, a number a block; (a, b) whose sums' quotient it is; None: nothing.
         over: sums up what the launches gave.
         read: returns the value of a sample at once, instead of these two; with both, `read` is what is shown.

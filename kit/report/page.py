@@ -15,25 +15,27 @@ from kit.compare.notes import read_run
 from kit.compare.rows import Comparison
 from kit.compare.runs import Run
 from kit.profile.schema import Profile
-from kit.report.audit import audit_report
-from kit.report.comparison import comparison_report
-from kit.report.headline import headline
-from kit.report.html import STYLE, fragment, words_of
-from kit.report.page_charts import (
+from kit.report.audit_report import audit_report
+from kit.report.comparison_report import comparison_report
+from kit.report.headline_and_notes import headline
+from kit.report.page_tables_and_charts import (
     DEFINITIONS,
     LOOKS,
     PHASES,
-    Member,
+    STYLE,
+    ChartMember,
     bars,
     blocks_chart,
     figure,
+    fragment,
     members_of,
     phase_keys,
     timeline,
+    words_of,
 )
-from kit.report.plain import one_line
-from kit.report.profile import profile_report
-from kit.report.table import Report
+from kit.report.profile_report import profile_report
+from kit.report.report_table import Report
+from kit.report.values_in_words import one_line
 from kit.report.verdict_words import answer
 from kit.workloads.operations import is_operation
 
@@ -85,7 +87,7 @@ PHASES_READ = """Each row is one launch of one round, from left to right: its ph
 The cells of a group take turns."""
 
 
-class Shown(NamedTuple):
+class ShownProfile(NamedTuple):
     """A profile as a page shows it."""
 
     label: str
@@ -118,7 +120,7 @@ def page(
     runs = [MeasuredRun(label, profile) for label, profile in profiles]
     every = [_shown(label, profile) for label, profile in profiles]
 
-    def for_each(show: Callable[[Shown], str]) -> str:
+    def for_each(show: Callable[[ShownProfile], str]) -> str:
         parts = [(f"<h3>{words_of(each.label)}</h3>" if every[1:] else "", show(each)) for each in every]
         return "".join(head + html for head, html in parts if html)
 
@@ -160,9 +162,9 @@ def page(
     )
 
 
-def _shown(label: str, profile: Profile) -> Shown:
+def _shown(label: str, profile: Profile) -> ShownProfile:
     run = read_run(label, profile)
-    return Shown(label, profile, run, compare([run], axes=OF_CELLS), profile_report(profile))
+    return ShownProfile(label, profile, run, compare([run], axes=OF_CELLS), profile_report(profile))
 
 
 def _verdicts(comparison: Comparison, titles: Mapping[str, str]) -> str:
@@ -181,7 +183,7 @@ def _compared(comparison: Comparison, titles: Mapping[str, str]) -> str:
     return f'<div class="tables">{fragment(comparison_report(comparison, titles)._replace(headline=()))}</div>'
 
 
-def _charts(each: Shown, draw: Callable[[str, Sequence[Member]], str], *, has_keys: bool = False) -> str:
+def _charts(each: ShownProfile, draw: Callable[[str, Sequence[ChartMember]], str], *, has_keys: bool = False) -> str:
     """Return a chart of each group that tables show: with networks, operations are ceilings."""
     within = each.within
     groups, charts = [group for group in within.groups if not is_operation(group.rows[0].cell)], list[str]()
@@ -196,13 +198,13 @@ def _charts(each: Shown, draw: Callable[[str, Sequence[Member]], str], *, has_ke
     return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
 
 
-def _method(each: Shown) -> str:
+def _method(each: ShownProfile) -> str:
     elsewhere = {*METHOD, *MACHINE, *LAUNCHES[1], *MEDIANS[1], *READINGS[1]}
     others = [table.title for table in each.shown.tables if table.title not in elsewhere]
     return each.folded("", METHOD) + each.folded("Everything else that was recorded", others)
 
 
-def _identity(each: Shown) -> str:
+def _identity(each: ShownProfile) -> str:
     revision, digest = each.profile.kit.revision, each.profile.digest
     words = [each.label, *each.shown.headline, f"revision {revision or 'unknown'}", f"SHA-256 {digest}"]
     return f"<p>{words_of(' · '.join(words))}</p>{each.folded('', MACHINE)}"

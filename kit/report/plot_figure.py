@@ -23,10 +23,9 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.printable import printable_line
-from kit.report.headline import device_words
-from kit.report.plain import one_line
-from kit.report.plot_kinds import KINDS, Guide, PlotRequest, Row, plot_data
-from kit.report.quantity import UNITS, counted, moment, rate, several
+from kit.report.headline_and_notes import device_words
+from kit.report.plot_kinds import KINDS, Guide, PlotRequest, PlotRow, plot_data
+from kit.report.values_in_words import UNITS, counted, moment, one_line, rate, several
 
 Look = dict[str, Any]  # color, marker and style of a line, as matplotlib calls them
 Looks = Mapping[tuple[str, ...], Look]
@@ -165,7 +164,7 @@ def _looks(lines: Sequence[tuple[str, ...]], mark: str) -> dict[tuple[str, ...],
     }
 
 
-def _unit(y_name: str, first: Row, rows: Sequence[Row]) -> tuple[float, str]:
+def _unit(y_name: str, first: PlotRow, rows: Sequence[PlotRow]) -> tuple[float, str]:
     """Return what values in the panel of a row are divided by, and its label: all panels with steps have one unit."""
     stem, _, ending = y_name.rpartition("_")
     baseline, title = one_line(first["baseline"] or "", NAME_CHARS), first["time_title"]
@@ -179,7 +178,7 @@ def _unit(y_name: str, first: Row, rows: Sequence[Row]) -> tuple[float, str]:
     return scale, f"{words.get(y_name, stem.replace('_', ' '))} ({unit})"
 
 
-def _draw_rows(axes: Axes, rows: Sequence[Row], looks: Looks, mark: str, scale: float) -> None:
+def _draw_rows(axes: Axes, rows: Sequence[PlotRow], looks: Looks, mark: str, scale: float) -> None:
     """Draw rows with their intervals. Names on the x axis have positions, and lines that share one are side by side."""
     lines = [line for line in looks if any(row["line"] == line for row in rows)]
     names = list(dict.fromkeys(row["x"] for row in rows if isinstance(row["x"], str)))
@@ -279,7 +278,7 @@ def _draw_guides(axes: Axes, guides: Sequence[Guide]) -> None:
 
 
 def _write_around(
-    figure: Figure, request: PlotRequest, rows: Sequence[Row], looks: Looks, notes: Sequence[str]
+    figure: Figure, request: PlotRequest, rows: Sequence[PlotRow], looks: Looks, notes: Sequence[str]
 ) -> float:
     """Write title, machines, legend and small print; return the height that they take, in inches."""
     (body,), width_in = figure.subfigs, figure.get_figwidth()

@@ -27,13 +27,12 @@ from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
-from kit.report.plain import one_line
-from kit.report.quantity import rate
-from kit.report.records_and_cases import records
+from kit.report.records import records
+from kit.report.values_in_words import one_line, rate
 from kit.report.verdict_words import answer
 from kit.workloads.operations import MATMUL, is_operation
 
-Row = dict[str, Any]
+PlotRow = dict[str, Any]
 Scale = Literal["linear", "log"]
 
 SWEPT = ("devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length")
@@ -71,7 +70,7 @@ class Guide(NamedTuple):
 class Kind(NamedTuple):
     """Where the rows of a plot come from, which columns it shows, and how."""
 
-    rows: Callable[[PlotRequest], list[Row]]
+    rows: Callable[[PlotRequest], list[PlotRow]]
     x: str
     y: str
     title: str
@@ -81,13 +80,13 @@ class Kind(NamedTuple):
     shares_y: bool = False  # whether all panels have the same y axis
     alike: float | None = None  # the y of a cell that is like its baseline
     compares: bool = False  # whether a user may choose the baseline
-    guides: Callable[[Sequence[Row]], list[Guide]] | None = None  # lines behind the rows, on logarithmic axes
+    guides: Callable[[Sequence[PlotRow]], list[Guide]] | None = None  # lines behind the rows, on logarithmic axes
 
 
 class PlotData(NamedTuple):
     """The rows of one plot, and what is written around them."""
 
-    rows: list[Row]  # each has "panel", "line", "x", "y", "low", "high" and "disturbed"
+    rows: list[PlotRow]  # each has "panel", "line", "x", "y", "low", "high" and "disturbed"
     guides: list[Guide]
     notes: list[str]
     left_out: list[str]  # a line for each row that is not drawn
@@ -105,7 +104,7 @@ def plot_data(request: PlotRequest) -> PlotData:
         near = get_close_matches(y, columns, n=1)
         remedy = f"did you mean {near[0]}?" if near else "kit compare --format csv has the names"
         raise KitError(f"--metric {y}: no row has such a number; {remedy}")
-    drawn, left_out = list[Row](), list[str]()
+    drawn, left_out = list[PlotRow](), list[str]()
     for row in rows:
         if row["why"] is None and row.get(y):
             low, high = _interval(row, y)
@@ -149,10 +148,10 @@ def usual_kind(profiles: Sequence[Profile]) -> str:
     return most if counts[most] > 1 else "platforms" if len(hardware) > 1 else "rounds"
 
 
-def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
+def _rows(comparison: Comparison, request: PlotRequest) -> list[PlotRow]:
     """Return a row for each cell of a comparison, in the order of the profiles."""
     keys = [result.cell.key_without(("device",)) for _, profile in request.profiles for result in profile.cells]
-    cells, rows = [(group, row) for group in comparison.groups for row in group.rows], list[Row]()
+    cells, rows = [(group, row) for group in comparison.groups for row in group.rows], list[PlotRow]()
     for (group, row), record in zip(cells, records(comparison), strict=True):
         label = row.side or (comparison.headlines[0].label if len(request.profiles) > 1 else "")
         name, ratio = row.member or row.name, row.versus and row.versus.ratio
@@ -180,7 +179,7 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[Row]:
     return sorted(rows, key=lambda row: keys.index(row["cell"].key_without(("device",))))
 
 
-def _interval(row: Row, y: str) -> tuple[float | None, float | None]:
+def _interval(row: PlotRow, y: str) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a column; None where it is not known."""
     names = ("ratio", "low", "high") if y in {"ratio", "gain_pct"} else ("step_ns", "step_low_ns", "step_high_ns")
     middle, *ends = (row[name] for name in names)
@@ -201,7 +200,7 @@ def _words(cell: Cell, axes: Iterable[str], request: PlotRequest) -> list[str]:
     ]  # fmt: skip
 
 
-def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: str = "backend") -> list[Row]:
+def _in_lines(rows: list[PlotRow], request: PlotRequest, x: Collection[str], first: str = "backend") -> list[PlotRow]:
     """Return the rows with a panel for each task and a line for all in which cells differ, but for axes `x`.
 
     The axis `first` gives a line its color. Where a panel would have too many lines, other axes are panels, too.
@@ -219,7 +218,7 @@ def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: 
             panels.append(axis)
             lines.remove(axis)
 
-    def order(row: Row) -> list[Any]:
+    def order(row: PlotRow) -> list[Any]:
         """Sort panels by task, then numbers by size and names by letters; cells without a value come first."""
         values = [row["cell"].value(axis) for axis in panels[1:]]
         return [list(TASKS).index(row["task"]), *((value is not None, value or 0) for value in values)]
@@ -231,17 +230,17 @@ def _in_lines(rows: list[Row], request: PlotRequest, x: Collection[str], first: 
     return rows
 
 
-def _cells(request: PlotRequest) -> list[Row]:
+def _cells(request: PlotRequest) -> list[PlotRow]:
     """Return the cells of every profile but its operations, with a panel for each group."""
     within = [compare_within(label, without_operations(profile)) for label, profile in request.profiles]
     return [row for comparison in within for row in _rows(comparison, request)]
 
 
-def _steps(rows: Iterable[Row]) -> list[Row]:
+def _steps(rows: Iterable[PlotRow]) -> list[PlotRow]:
     return [row for row in rows if row["task"] != "fit" and row["batch"] > 0]
 
 
-def _swept(request: PlotRequest) -> list[Row]:
+def _swept(request: PlotRequest) -> list[PlotRow]:
     """Return a line over the values of an axis.
 
     Over devices, scaling is strong in a panel for each batch, and weak in one for each batch of a device.
@@ -260,14 +259,14 @@ def _swept(request: PlotRequest) -> list[Row]:
     return [row for row in rows if points[row["panel"]] > 1 or row["what"] not in scaling]
 
 
-def _runs(request: PlotRequest) -> list[Row]:
+def _runs(request: PlotRequest) -> list[PlotRow]:
     runs = [read_run(label, without_operations(profile)) for label, profile in request.profiles]
     if request.kind == "platforms" and not are_platforms(runs):
         raise KitError("nothing to draw: all ran on one machine and device; give another profile, or --kind times")
     return _rows(compare(runs, baseline=request.baseline, explain=True), request)
 
 
-def _platforms(request: PlotRequest) -> list[Row]:
+def _platforms(request: PlotRequest) -> list[PlotRow]:
     rows = _runs(request)
     panels = ["task", "batch"] if len({row["batch"] for row in rows}) > 1 else ["task"]
     for row in rows:
@@ -276,7 +275,7 @@ def _platforms(request: PlotRequest) -> list[Row]:
     return rows
 
 
-def _gains(request: PlotRequest) -> list[Row]:
+def _gains(request: PlotRequest) -> list[PlotRow]:
     """Return what is compared with another device or profile."""
     (label, first), *others = request.profiles
     devices = list(dict.fromkeys(result.cell.device for result in first.cells))
@@ -302,9 +301,9 @@ def _gains(request: PlotRequest) -> list[Row]:
     return [row | {"panel": " · ".join([row["panel"], *(sides if len(sides) == 1 else [])])} for row in rows]
 
 
-def _rounds(request: PlotRequest) -> list[Row]:
+def _rounds(request: PlotRequest) -> list[PlotRow]:
     """Return the ratio of each cell to its baseline in every cycle, in every round, and in the whole run."""
-    rows, step = list[Row](), METRICS["step_ns"]
+    rows, step = list[PlotRow](), METRICS["step_ns"]
     for label, profile in request.profiles:
         networks = without_operations(profile)
         run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
@@ -337,12 +336,12 @@ def _rounds(request: PlotRequest) -> list[Row]:
     return sorted(rows, key=lambda row: row["order"])
 
 
-def _roofline(request: PlotRequest) -> list[Row]:
+def _roofline(request: PlotRequest) -> list[PlotRow]:
     """Return FLOP/s, a panel for each framework and device, with the ceilings of its own run.
 
     Points are networks; of a run of operations alone, the matrix products.
     """
-    rows: list[Row] = []
+    rows: list[PlotRow] = []
     for label, profile in request.profiles:
         run, are_alone = read_run(label, profile), all(is_operation(result.cell) for result in profile.cells)
         ceilings = run.ceilings
@@ -369,7 +368,7 @@ def _roofline(request: PlotRequest) -> list[Row]:
     return rows
 
 
-def _ceilings(rows: Sequence[Row]) -> list[Guide]:
+def _ceilings(rows: Sequence[PlotRow]) -> list[Guide]:
     """Return the lines of what was measured to be possible: level products, and triads that rise to them."""
     panels = {row["panel"]: row for row in rows}
     ridges = [roof.rate / slope.rate for row in panels.values() for roof in row["roofs"] for slope in row["slopes"]]

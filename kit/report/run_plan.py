@@ -9,9 +9,8 @@ from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
 from kit.profile.launch import StepPlan
 from kit.profile.unfinished import RunPlan
-from kit.report.plain import one_line
-from kit.report.quantity import about, counted
-from kit.report.table import Report, plain_table
+from kit.report.report_table import Report, plain_table
+from kit.report.values_in_words import about, counted, one_line
 
 if TYPE_CHECKING:
     from kit.runner.time_left import Estimate

@@ -10,15 +10,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kit.profile.reason import Reason, Value
-from kit.report.plain import one_line
-from kit.report.quantity import by_name
+from kit.report.values_in_words import by_name, one_line
 
 LENGTH_MAX = 2000
 # Templates name values; `{needed_b}` is shown in the unit that its name ends in, `{needed_b:,}` as Python formats it.
 Templates = dict[str, str]
 
 
-class _Shown(NamedTuple):
+class _TemplateValue(NamedTuple):
     """A value in a template."""
 
     name: str
@@ -41,7 +40,7 @@ def filled(templates: Templates, code: str, values: Mapping[str, Value]) -> str:
     """Return a code in the words of its template; without one, or with values of another kit, as it is."""
     if code in templates:
         with suppress(KeyError, ValueError, IndexError, AttributeError):
-            shown = {name: _Shown(name, value) for name, value in values.items()}
+            shown = {name: _TemplateValue(name, value) for name, value in values.items()}
             return one_line(templates[code].format_map(shown), LENGTH_MAX)
     listed = ", ".join(f"{one_line(name)} {by_name(name, value)}" for name, value in values.items())
     return f"{name_of(code)} ({listed})" if listed else name_of(code)
@@ -387,7 +386,7 @@ OF_COLUMNS: dict[str, Templates] = {
     "all_reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
     "sample_ns": {"per_sample": "step ÷ batch; verdicts compare it"},
 }
-# These explain a letter behind a value, by the metric that is true then (`kit.compare.metric.Metric.mark`).
+# These explain a letter behind a value, by the metric that is true then (`kit.compare.ratios.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
         "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
@@ -402,6 +401,8 @@ OF_MARKS: dict[str, Templates] = {
     "process_shared": {"process_shared": "peak of a process that several cells shared"},
     "warm_start": {"warm_start": "warm process: start-up and import are excluded"},
 }
+# The letter behind the value.
+LETTERS = {"is_disturbed": " c", "sustained_differs": " †", "process_shared": "*", "warm_start": " w"}
 # These are bad enough to be printed in bold.
 LOUD = ("parity_differs", "energy_modelled")
 # Every code with words.

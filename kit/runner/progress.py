@@ -16,8 +16,8 @@ from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.unfinished import RunPlan
-from kit.report.quantity import about, counted
 from kit.report.run_plan import summary
+from kit.report.values_in_words import about, counted
 from kit.runner.next_round import Repeats, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.suites.plan import Bundle, WorkerPlan

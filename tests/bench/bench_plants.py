@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from kit.audit.finding import Audit
-from kit.report.audit import evidence
+from kit.report.audit_report import evidence
 
 CGROUPS = Path("/sys/fs/cgroup")
 SUITE = """

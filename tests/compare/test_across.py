@@ -12,7 +12,7 @@ from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit
 from kit.profile.schema import ProgramSource
-from kit.report.comparison import comparison_report
+from kit.report.comparison_report import comparison_report
 from kit.report.sentences import sentence
 
 ORDERS = {

@@ -13,7 +13,7 @@ from kit.compare.table import LaunchRow
 from kit.profile.launch import Launch
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
-from kit.report.comparison import comparison_report
+from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
 from kit.runner.energy import Idle
 from kit.runner.finished_launch import _with_idle

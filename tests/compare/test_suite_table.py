@@ -9,7 +9,7 @@ from kit.profile.launch import Fit
 from kit.profile.reason import reason
 from kit.profile.schema import Published
 from kit.report.formats import write
-from kit.report.suite_table import suite_report
+from kit.report.suite_report import suite_report
 
 DEAD = dict.fromkeys((0, 1), reason("eager"))
 

@@ -10,7 +10,7 @@ from kit.compare.metrics import METRICS
 from kit.compare.verdicts import leaders_of, limit_slow_downs
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART
-from kit.report.conclusions import group_sentences
+from kit.report.verdict_words import group_sentences
 from kit.stats.estimate import Estimate
 
 

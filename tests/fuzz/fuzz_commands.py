@@ -19,7 +19,7 @@ from unittest import mock
 
 import kit
 from kit.cli import main
-from kit.report.frames import Columns
+from kit.report.records import Columns
 
 # Longer than any command takes on a profile as small as these, on the slowest machine.
 LIMIT_S = 60

@@ -1,4 +1,4 @@
-"""A format or a rule is one file more, a metric or a field one entry, as the page on add-ons has them."""
+"""A rule is one file more; a format, a metric or a field is one entry, as the page on add-ons has them."""
 
 import csv
 import re
@@ -8,15 +8,10 @@ import profile_builder as b
 import pytest
 from kit_process import REPOSITORY, kit
 
-FORMAT = '''
-"""Titles alone."""
-def write(report, _stream):
-    return "".join(f"{table.title}\\n" for table in report.tables)
-'''
 ADD_ONS = (REPOSITORY / "docs/reference/add-ons.md").read_text()
-METRIC, FIELD = (
+FORMAT, METRIC, FIELD = (
     re.search(rf"```python\n# an entry of {name}\n(.*?)```", ADD_ONS, re.DOTALL)[1]
-    for name in ("METRICS", "RUN_FIELDS")
+    for name in ("WRITERS", "METRICS", "RUN_FIELDS")
 )
 RULE = re.search(r"```python\n# kit/audit/major_faults.py\n(.*?)```", ADD_ONS, re.DOTALL)[1]
 
@@ -26,12 +21,12 @@ def copied_kit(tmp_path_factory):
     """A copy of the package with a format, a rule, a metric and a field more, and a profile beside it."""
     folder = tmp_path_factory.mktemp("copied")
     shutil.copytree(REPOSITORY / "kit", folder / "kit")
-    for file, opening, entry in (("metrics", "_METRICS = [\n", METRIC), ("axes", "RUN_FIELDS: ", FIELD)):
-        written = folder / f"kit/compare/{file}.py"
+    entries = (("report/formats", "WRITERS: ", FORMAT), ("compare/axes", "RUN_FIELDS: ", FIELD))
+    for file, opening, entry in (*entries, ("compare/metrics", "_METRICS = [\n", METRIC)):
+        written = folder / f"kit/{file}.py"
         before, opened, rest = written.read_text().partition(opening)
-        line, after = ("", rest) if file == "metrics" else rest.split("\n", 1)
+        line, after = ("", rest) if opened.endswith("\n") else rest.split("\n", 1)
         written.write_text(f"{before}{opened}{line}{chr(10) if line else ''}{entry}{after}")
-    (folder / "kit/report/formats/titles.py").write_text(FORMAT)
     (folder / "kit/audit/major_faults.py").write_text(RULE)
     b.write(
         folder / "a.json",
@@ -45,7 +40,7 @@ def copied_kit(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("verb", "title"), [("compare", "mlp train"), ("show", "Launches")])
-def test_a_new_format_is_one_file_and_every_table_has_it(copied_kit, verb, title):
+def test_the_documented_format_is_one_entry_and_every_table_has_it(copied_kit, verb, title):
     shown = kit(copied_kit, verb, "a.json", "--format", "titles", PYTHONPATH=str(copied_kit))
     assert (shown.returncode, shown.stderr) == (0, "")
     assert title in shown.stdout.splitlines()

@@ -20,16 +20,13 @@ from kit.compare.notes import read_run
 from kit.profile.facts import FACTS, Fact
 from kit.profile.launch import Phase
 from kit.profile.reason import Reason
-from kit.report.audit import evidence, remedy
-from kit.report.columns import LETTERS
-from kit.report.comparison import comparison_report, why_report
-from kit.report.formats import FORMATS, write
-from kit.report.formats.markdown import escaped
-from kit.report.plain import one_line
-from kit.report.profile import profile_report
-from kit.report.quantity import number
-from kit.report.sentences import ALWAYS, EFFECTS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
-from kit.report.table import Cell, Column, Report, Table
+from kit.report.audit_report import evidence, remedy
+from kit.report.comparison_report import comparison_report, why_report
+from kit.report.formats import FORMATS, escaped, write
+from kit.report.profile_report import profile_report
+from kit.report.report_table import Column, Report, Table, TableCell
+from kit.report.sentences import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
+from kit.report.values_in_words import number, one_line
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 
@@ -169,7 +166,7 @@ def test_no_text_from_a_profile_controls_what_shows_it(name, code, version):
 def test_names_are_not_cut_so_far_that_two_read_alike():
     names = ("2 devices batch 64", "2 devices batch 64 no-all-reduce", "2 devices batch 128", "1 device batch 64")
     columns = [Column("", right=False, width_max=34), Column("step", hides=1), *[Column("efficiency")] * 7]
-    rows = [[Cell(name), *[Cell("12345.67")] * 8] for name in names]
+    rows = [[TableCell(name), *[TableCell("12345.67")] * 8] for name in names]
     lines = write(Report("kit compare", [], [Table("cnn", columns, rows)]), "text").splitlines()
     shown = [line.strip().split("  ")[0] for line in lines if "12345" in line]
     assert len({*shown}) == len(names), shown
@@ -178,7 +175,7 @@ def test_names_are_not_cut_so_far_that_two_read_alike():
 
 @pytest.mark.parametrize("name", ["text", "markdown"])
 def test_every_reason_of_a_blank_cell_has_letters_of_its_own(name):
-    rows = [[Cell(f"row {index}"), Cell("–", because=f"reason {index}.")] for index in range(60)]
+    rows = [[TableCell(f"row {index}"), TableCell("–", because=f"reason {index}.")] for index in range(60)]
     shown = write(Report("kit compare", [], [Table("t", [Column(""), Column("gain")], rows)]), name)
     letters = dict(re.findall(r"– (\w+) +reason (\d+)\.", shown))
     assert sorted(map(int, letters.values())) == [*range(60)]

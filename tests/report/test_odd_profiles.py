@@ -13,11 +13,11 @@ from kit.compare.compare import compare, compare_within
 from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.profile.schema import Profile
-from kit.report.comparison import comparison_report, why_report
+from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import FORMATS, write
-from kit.report.machine import machine_lines
+from kit.report.machine_report import machine_lines
 from kit.report.page import page
-from kit.report.profile import profile_report
+from kit.report.profile_report import profile_report
 
 PLAIN = msgspec.to_builtins(
     b.profile(

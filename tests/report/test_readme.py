@@ -14,7 +14,7 @@ from kit.cli.app import app
 from kit.compare.suite_table import suite_table
 from kit.profile.store import read_profile
 from kit.report.formats import write
-from kit.report.suite_table import suite_report
+from kit.report.suite_report import suite_report
 from kit.suites.suite import load_suite
 
 PROFILE = "profiles/reference/cpu-xeon-2-vcpu-quick.json"

@@ -6,6 +6,8 @@ quick · 12 cells · 53 rules · 1 warning (2 cells)
 22 rules found nothing.
 Could not check 14 of 53 rules: …
 leave out what cannot be checked: kit audit quick.json --without parity,…
+
+`kit selftest --device` audits the first hour on a device: a row for each check, with its evidence.
 """
 
 from __future__ import annotations
@@ -14,25 +16,37 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
 from kit.audit.remedies import REMEDIES
 from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
-from kit.report.plain import one_line
-from kit.report.quantity import counted, several
+from kit.profile.schema import Profile
+from kit.report.machine_report import machine_lines
+from kit.report.report_table import Case, Column, Later, Report, Table, TableCell
 from kit.report.sentences import filled, sentence
-from kit.report.table import Case, Cell, Column, Later, Report, Table
+from kit.report.values_in_words import counted, one_line, several
+
+if TYPE_CHECKING:
+    from kit.audit.first_hour import Check, Status
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}
 RULES = "docs/reference/audit"
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
-Names = Callable[[str], Mapping[str, str]]  # label of a profile -> the name of each cell and group in it by its key
+# Label of a profile -> the name of each cell and group in it by its key.
+SubjectNames = Callable[[str], Mapping[str, str]]
 # Where a reason's explanation and remedy begin.
 CUT = re.compile(r" \(|; ")
+# Words, color, and outcome of a test case.
+STATUSES: dict[Status, tuple[str, str, Literal["passed", "failed", "skipped"]]] = {
+    "fail": ("FAIL", "red", "failed"),
+    "not_checked": ("could not check", "yellow", "skipped"),
+    "pass": ("pass", "green", "passed"),
+}
 
 
 def evidence(finding: Finding, who: str) -> str:
@@ -65,7 +79,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
     for finding in audit.findings:
         cause = finding.because and finding.because.code
         lines[finding.profile, finding.code, finding.severity, finding.values.get("variable"), cause].append(finding)
-    rows: defaultdict[str, list[list[Cell]]] = defaultdict(list)  # by label
+    rows: defaultdict[str, list[list[TableCell]]] = defaultdict(list)  # by label
     for alike in lines.values():
         label = alike[0].profile
         rows[label] += _rows(alike, names, len(by_label[label].profile.cells))
@@ -86,7 +100,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
     )
 
 
-def _name(finding: Finding, names: Names) -> str:
+def _name(finding: Finding, names: SubjectNames) -> str:
     """Return the name of the GPU, cell or group that has it; empty: the profile as a whole has it."""
     known = names(finding.profile)
     name = finding.values.get("board") or known.get(finding.cell_key) or known.get(finding.group)
@@ -115,7 +129,7 @@ def _counts(lines: Collection[Sequence[Finding]]) -> str:
     return ", ".join(parts) or "no finding"
 
 
-def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[Cell]]:
+def _rows(alike: Sequence[Finding], names: SubjectNames, cells: int) -> list[list[TableCell]]:
     """Return the line of some findings that say the same, the worst first, and what to try."""
     worst = alike[0]
     words, tried = evidence(worst, _name(worst, names)), remedy(worst)
@@ -127,8 +141,8 @@ def _rows(alike: Sequence[Finding], names: Names, cells: int) -> list[list[Cell]
         count = f"{len(subjects)} of {counted(cells, noun)}" if noun == "cell" else counted(len(subjects), noun)
         listed = several([_name(finding, names) for finding in subjects.values()])
         words += f" {count} are affected, worst first: {listed}."
-    rows = [[Cell(worst.severity, STYLES[worst.severity]), Cell(_hyphened(worst.rule)), Cell(words)]]
-    return rows if tried is None else [*rows, [Cell(""), Cell(""), Cell(f"{tried}.", "dim")]]
+    rows = [[TableCell(worst.severity, STYLES[worst.severity]), TableCell(_hyphened(worst.rule)), TableCell(words)]]
+    return rows if tried is None else [*rows, [TableCell(""), TableCell(""), TableCell(f"{tried}.", "dim")]]
 
 
 def _closing(audit: Audit) -> list[str]:
@@ -175,7 +189,7 @@ def _hint(audit: Audit, fail_on: Severity, command: str) -> str:
     return f"leave out what cannot be checked: {command} --without {','.join(left_out)}"
 
 
-def _records(audit: Audit, names: Names) -> Iterator[dict[str, object]]:
+def _records(audit: Audit, names: SubjectNames) -> Iterator[dict[str, object]]:
     """Yield a record a finding, one a rule that could not check or found nothing, and one a file that is none."""
     for finding in audit.findings:
         about = {"profile": finding.profile, "rule": _hyphened(finding.rule), "severity": finding.severity}
@@ -191,7 +205,7 @@ def _records(audit: Audit, names: Names) -> Iterator[dict[str, object]]:
             yield {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
 
 
-def _cases(audit: Audit, names: Names, fail_on: Severity) -> Iterator[Case]:
+def _cases(audit: Audit, names: SubjectNames, fail_on: Severity) -> Iterator[Case]:
     """Yield a case a rule: failed by its worst finding, skipped where it could not check; and one a file."""
     for rule in audit.rules:
         findings = [finding for finding in audit.findings if finding.rule == rule.rule]
@@ -207,3 +221,42 @@ def _cases(audit: Audit, names: Names, fail_on: Severity) -> Iterator[Case]:
     for profile in audit.profiles:
         if profile.error:
             yield Case(profile.label, "kit audit", "error", profile.error, "not readable")
+
+
+def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
+    """Return what `kit selftest --device` prints of a profile and its checks."""
+    fits, timed = (
+        [each.cell for each in profile.cells if (each.cell.task == "fit") == is_fit] for is_fit in (True, False)
+    )
+    names = cell_names(fits) | cell_names(timed)
+    rows, records, cases = [], [], []
+    for check in checks:
+        words, style, outcome = STATUSES[check.status]
+        rule, finding, detail = _hyphened(check.rule), check.finding, ""
+        if finding is not None:
+            detail = evidence(finding, one_line(names.get(finding.cell_key, "")))
+            tried = remedy(finding) if check.status == "fail" else None
+            detail += f" {tried}." if tried is not None else ""
+        elif check.reason is not None:
+            some = f"{check.cells} of {counted(check.of_cells, 'cell')}: " if check.cells < check.of_cells else ""
+            sensor = check.reason.values.get("sensor")
+            detail = f"{some}{f'{sensor}: ' if sensor else ''}{sentence(check.reason)}"
+        rows.append([TableCell(rule), TableCell(words, style), TableCell(detail)])
+        cases.append(Case(rule, "first hour", outcome, detail, "" if outcome == "passed" else check.rule, detail))
+        records.append({"check": rule, "status": check.status, "detail": detail})
+    lines = machine_lines(profile.identity)
+    devices = {result.cell.device for result in profile.cells} - {"cpu"}
+    shown = [f"{name}: {value}" for name, value in lines.items() if name.startswith(tuple(devices))]
+    counts = {status: sum(check.status == status for check in checks) for status in STATUSES}
+    result = f"{counts['pass']} passed, {counts['fail']} failed, {counts['not_checked']} could not be checked"
+    interrupted = ["The run was interrupted, so cells are missing."] if profile.interrupted else []
+    columns = [Column(name, right=False, folds=name == "detail") for name in ("check", "status", "detail")]
+    return Report(
+        name="kit selftest",
+        headline=[one_line(line) for line in (*shown, f"{lines['CPU']} · kit {profile.kit.version}")],
+        tables=[Table("", columns, rows)],
+        notes=[*interrupted, f"{counted(len(checks), 'check')}: {result}", "docs/reference/audit explains each check."],
+        records=records,
+        cases=cases,
+        document=list(checks),
+    )

@@ -9,9 +9,9 @@ from kit.profile.clock import Certificate
 from kit.profile.facts import FACTS, fact_of, kind_of, title_of
 from kit.profile.identity import Facts, Identity
 from kit.profile.sensor import SensorReport
-from kit.report.quantity import by_name, duration
+from kit.report.report_table import Report, Table, words_table
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, words_table
+from kit.report.values_in_words import by_name, duration
 
 if TYPE_CHECKING:
     from kit.runner.examine import DataFinding, Examination, Finding

@@ -1,4 +1,4 @@
-"""Text: as wide as the terminal, 100 columns in a file."""
+"""A report as text: as wide as the terminal, 100 columns in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from kit.report.table import Cell, Column, Footnotes, Loud, Report, Table
+from kit.report.report_table import Column, Footnotes, Loud, Report, Table, TableCell
 
 WIDTH = 100
 # No terminal is narrower and read.
@@ -50,7 +50,7 @@ class _Page:
         return f"{blank}{painted}" if right else f"{painted}{blank}"
 
 
-def write(report: Report, stream: IO[str]) -> str:
+def laid_out(report: Report, stream: IO[str]) -> str:
     """Return the report laid out for the stream: its width, and colours where it is a terminal that wants them."""
     is_terminal = stream.isatty()
     width = max(WIDTH_MIN, shutil.get_terminal_size((WIDTH, 0)).columns) if is_terminal else WIDTH
@@ -188,12 +188,12 @@ def _print_table(page: _Page, table: Table, panels: Sequence[Panel], footnotes: 
             page.add(
                 (" " * GAP).join(page.painted(over, "", width, right=right) for over, width, right in names), "bold"
             )
-        lines = [[Cell(footnotes.words(row[index]), row[index].style) for index in panel] for row in rows]
+        lines = [[TableCell(footnotes.words(row[index]), row[index].style) for index in panel] for row in rows]
         widths = _narrowed([*panel.values()], page.width - indent)
         if table.has_header:
-            titles = [Cell(table.columns[index].title, "bold") for index in panel]
+            titles = [TableCell(table.columns[index].title, "bold") for index in panel]
             if in_header and 0 in panel:
-                titles[0] = Cell("" if is_above else table.title, "bold cyan")
+                titles[0] = TableCell("" if is_above else table.title, "bold cyan")
             lines.insert(
                 0, [cell._replace(words=_cut(cell.words, width)) for cell, width in zip(titles, widths, strict=True)]
             )

@@ -1,10 +1,15 @@
-"""Charts of a page: inline SVG without scripts. Colors are classes of the page's style; a look has a marker, too."""
+"""What a page is made of, without scripts: a report as HTML tables, which a notebook shows, too; charts as inline SVG.
+
+Colors of charts are classes of the page's style; a look has a marker, too.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
 from typing import NamedTuple, get_args
 
 from kit.compare.metrics import METRICS
@@ -13,10 +18,26 @@ from kit.compare.runs import Run, whole_key
 from kit.compare.table import LaunchRow
 from kit.profile.launch import PhaseName
 from kit.profile.schema import Profile
-from kit.report.columns import WORDS
-from kit.report.html import words_of
-from kit.report.quantity import counted, duration
+from kit.report.report_table import Column, Footnotes, Loud, Report, Table, TableCell
+from kit.report.values_in_words import BY_UNIT, counted, duration, one_line
 
+# Colors have a contrast of 4.5 and more on white and on black. A verdict is also said in words.
+STYLE = """
+.kit{font:14px/1.45 system-ui,sans-serif;color:var(--kit-text,inherit)}
+.kit p{margin:.4em 0;max-width:80em}
+.kit .head{font-weight:600}.kit .notes{font-size:.9em;padding-left:1.2em}.kit .notes li{margin:.2em 0}
+.kit .scroll{overflow-x:auto;margin:.8em 0}
+.kit table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap}
+.kit caption{text-align:left;font-weight:600;padding:.2em 0}
+.kit th,.kit td{padding:.2em .9em .2em 0;text-align:left;vertical-align:top;background:none}
+.kit th.n,.kit td.n{text-align:right}
+.kit td.f{white-space:normal;overflow-wrap:anywhere;min-width:14em;max-width:60em}
+.kit thead tr:last-child th{border-bottom:1px solid currentColor;font-weight:500}
+.kit tbody th{font-weight:400}
+.kit .green{color:#0a7a3c}.kit .red{color:#c62828}.kit .yellow{color:#8a5d00}
+@media screen and (prefers-color-scheme:dark){
+.kit .green{color:#4cc38a}.kit .red{color:#ff8a80}.kit .yellow{color:#e2b340}}
+"""
 # In units of the drawing. On a telephone one is about a pixel, so that text stays readable.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 56, 8, 8, 34
 BLOCKS_HIGH, ROW_HIGH, CHAR_WIDE = 150, 34, 5.6
@@ -40,7 +61,67 @@ BARS = (
 SCALED = 100  # a log axis of a wider range than 8 has ticks at 1, 2 and 5 up to this range, else at powers of ten
 
 
-class Point(NamedTuple):
+def fragment(report: Report) -> str:
+    """Return headline, tables, sentences and notes as one element; it needs STYLE."""
+    return f'<div class="kit">{"".join(_parts(report))}</div>'
+
+
+def _parts(report: Report) -> Iterator[str]:
+    footnotes = Footnotes()
+    if report.headline:
+        yield f'<p class="head">{"<br>".join(map(words_of, report.headline))}</p>'
+    for table in report.tables:
+        sentences = (f"<p>{words_of(sentence)}</p>" for sentence in table.sentences)
+        yield f'<div class="part">{table_of(table, footnotes)}{"".join(sentences)}</div>'
+    if notes := [*footnotes.lines(), *report.below()]:
+        items = (f"<b>{words_of(line)}</b>" if isinstance(line, Loud) else words_of(line) for line in notes)
+        yield f'<ul class="notes">{"".join(f"<li>{item}</li>" for item in items)}</ul>'
+
+
+def words_of(text: str) -> str:
+    """Return a text as HTML shows it: one line, no markup of its own."""
+    return escape(one_line(text))
+
+
+def table_of(table: Table, footnotes: Footnotes) -> str:
+    """Return a table that scrolls where it is too wide, also by keyboard; its first column heads the rows."""
+    body = "".join(f"<tr>{''.join(_cells(table.columns, row, footnotes))}</tr>" for row in table.rows)
+    name = words_of(table.title)
+    caption, head = f"<caption>{name}</caption>" if name else "", "".join(_head(table)) if table.has_header else ""
+    # Not a region: a page with a landmark for each table has nothing but landmarks.
+    region = f'class="scroll" role="group" tabindex="0" aria-label="{name or "Table"}"'
+    return f"<div {region}><table>{caption}{head}<tbody>{body}</tbody></table></div>"
+
+
+def _head(table: Table) -> Iterator[str]:
+    yield "<thead>"
+    if any(column.over for column in table.columns):
+        yield "<tr>"
+        for over, columns in groupby(table.columns, lambda column: column.over):
+            span = len([*columns])
+            name = words_of(over)
+            yield f'<th colspan="{span}" scope="colgroup">{name}</th>' if over else f'<td colspan="{span}"></td>'
+        yield "</tr>"
+    titles = (
+        f'<th scope="col"{_side(column)}>{words_of(column.title)}</th>' if column.title else "<td></td>"
+        for column in table.columns
+    )
+    yield f"<tr>{''.join(titles)}</tr></thead>"
+
+
+def _cells(columns: Sequence[Column], row: Sequence[TableCell], footnotes: Footnotes) -> Iterator[str]:
+    for index, (column, cell) in enumerate(zip(columns, row, strict=True)):
+        words = words_of(footnotes.words(cell))
+        words = f'<span class="{cell.style.split()[-1]}">{words}</span>' if cell.style and words else words
+        is_name = index == 0 and words
+        yield f'<th scope="row">{words}</th>' if is_name else f"<td{_side(column)}>{words}</td>"
+
+
+def _side(column: Column) -> str:
+    return ' class="n"' if column.right else ' class="f"' if column.folds else ""
+
+
+class ChartPoint(NamedTuple):
     """One block of a cell, as a chart shows it."""
 
     round: int
@@ -49,18 +130,18 @@ class Point(NamedTuple):
     counts: bool  # its cycle is in the numbers of `kit compare`
 
 
-class Member(NamedTuple):
+class ChartMember(NamedTuple):
     """A cell of a group as charts show it."""
 
     row: Row
     look: int
     launches: Sequence[LaunchRow]  # all, with all cycles
-    blocks: Sequence[Point]
+    blocks: Sequence[ChartPoint]
 
 
-def members_of(run: Run, group: GroupRows) -> list[Member]:
+def members_of(run: Run, group: GroupRows) -> list[ChartMember]:
     """Return the cells of a group of one profile."""
-    members, looks = list[Member](), list[int]()
+    members, looks = list[ChartMember](), list[int]()
     for row in group.rows:
         sample = run.samples[row.cell_key]
         used = looks[len(looks) // LOOKS * LOOKS :]  # by cells in the same chart
@@ -68,21 +149,21 @@ def members_of(run: Run, group: GroupRows) -> list[Member]:
         looks.append(next(look for look in (*usual, *range(len(FRAMEWORKS), LOOKS), *range(LOOKS)) if look not in used))
         launches = [launch for launch in sample.launches if whole_key(launch.group) == sample.group]
         points = [
-            Point(launch.round, block.begin_ns, block.step_ns, launch.is_figure and block.counts)
+            ChartPoint(launch.round, block.begin_ns, block.step_ns, launch.is_figure and block.counts)
             for launch in launches
             for block in launch.rows()
         ]
-        members.append(Member(row, looks[-1], launches, points))
+        members.append(ChartMember(row, looks[-1], launches, points))
     return members
 
 
-def figure(title: str, members: Sequence[Member], drawing: str) -> str:
+def figure(title: str, members: Sequence[ChartMember], drawing: str) -> str:
     """Return a chart below its title, with the members' looks where they are given; nothing where nothing is drawn."""
     keys = "".join(_key(f"c{member.look}", f'<use href="#m{member.look}"/>', member.row.name) for member in members)
     return f"<figure><figcaption><b>{words_of(title)}</b> {keys}</figcaption>{drawing}</figure>" if drawing else ""
 
 
-def blocks_chart(title: str, members: Sequence[Member]) -> str:
+def blocks_chart(title: str, members: Sequence[ChartMember]) -> str:
     """Return the step time of each block, a band for each round and time within it; a line is the median of a round."""
     every = [block for member in members for block in member.blocks]
     if not every:
@@ -94,7 +175,7 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
     bottom, top = math.log(low / room), math.log(high * room)
     band = (WIDTH - LEFT - RIGHT) / len(rounds)
 
-    def x(block: Point) -> float:
+    def x(block: ChartPoint) -> float:
         first_ns, last_ns = min(times[block.round]), max(times[block.round])
         part = (block.begin_ns - first_ns) / (last_ns - first_ns) if last_ns > first_ns else 0.5
         return LEFT + band * (rounds.index(block.round) + 0.1 + 0.8 * part)
@@ -130,7 +211,7 @@ def blocks_chart(title: str, members: Sequence[Member]) -> str:
     return _svg(f"{title}: step time of each block", desc, end_y + BOTTOM, body)
 
 
-def timeline(title: str, members: Sequence[Member]) -> str:
+def timeline(title: str, members: Sequence[ChartMember]) -> str:
     """Return the first round that most members have: a row a launch, its phases with their names, its blocks."""
     rounds = [launch.round for member in members for launch in member.launches if launch.record.phases]
     if not rounds:
@@ -168,7 +249,7 @@ def timeline(title: str, members: Sequence[Member]) -> str:
     return _svg(f"{title}: phases of round {number + 1}", f"{'; '.join(launches)}.", end_y + 20, body)
 
 
-def bars(title: str, members: Sequence[Member]) -> str:
+def bars(title: str, members: Sequence[ChartMember]) -> str:
     """Return energy and utilization of each cell as bars with their numbers, as far as they were measured."""
     body, listed, y = list[str](), list[str](), TOP
     for name, words, unit in BARS:
@@ -176,7 +257,7 @@ def bars(title: str, members: Sequence[Member]) -> str:
         body += [_text(RIGHT, y + 15, words, "head")] if values else []
         y += 22 if values else 0
         for member, value in values:
-            shown = f"{WORDS[METRICS[name].unit](value)} {unit}".strip()
+            shown = f"{BY_UNIT[METRICS[name].unit](value)} {unit}".strip()
             wide = (WIDTH - 3 * RIGHT - CHAR_WIDE * len(shown)) * value / max(value for _, value in values)
             body += [_text(RIGHT, y + 10, member.row.name), _text(RIGHT + wide + 5, y + 22, shown)]
             body.append(f'<rect class="c{member.look}" x="{RIGHT}" y="{y + 14}" width="{wide:.1f}" height="8"/>')

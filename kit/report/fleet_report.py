@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from kit.compare.fleet import Absent, Fleet, Node
-from kit.report.audit import evidence
-from kit.report.notes import mismatch_words
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import counted, several
+from kit.report.audit_report import evidence
+from kit.report.headline_and_notes import mismatch_words
+from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
-from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
+from kit.report.values_in_words import NONE, counted, one_line, several
 
 # Text lists at most this many nodes that are like the others; other formats list all.
 ROWS_MAX = 30
@@ -46,7 +45,7 @@ def fleet_report(fleet: Fleet) -> Report:
     columns = [column for column in COLUMNS if column.title]
     listed: list[Node | Absent] = [*shown, *absent]
     every: list[Node | Absent] = [*fleet.nodes, *fleet.absent]
-    rows = [[Cell(column.read(node) or "", _style(column, node)) for column in columns] for node in listed]
+    rows = [[TableCell(column.read(node) or "", _style(column, node)) for column in columns] for node in listed]
     return Report(
         name="kit fleet",
         headline=[" · ".join(parts)],
@@ -120,7 +119,7 @@ COLUMNS = (
     Column("node", lambda node: one_line(node.name), "node", right=False, width_max=40),
     Column("step, others = 1", _ratio),
     Column("verdict", _word, "verdict", right=False),
-    field("", _numbers),
+    record_field("", _numbers),
     Column("why", _why, "why", right=False, folds=True),
 )
 

@@ -1,14 +1,20 @@
-"""Quantities for people: three significant digits and the unit that keeps the number short."""
+"""A value in words: a number with three significant digits and a short unit, a count, a time, a text in one line.
+
+Profiles come from other people; their names and reasons are shown as they are, but control nothing. Markdown and CSV
+escape what they take for markup in `kit.report.formats`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kit.profile.reason import Value
-from kit.report.plain import NONE, one_line
+from kit.printable import printable_line
+
+if TYPE_CHECKING:
+    from kit.profile.reason import Value
 
 T = TypeVar("T")
 Units = tuple[tuple[float, str], ...]  # largest first
@@ -27,6 +33,15 @@ MINUTES_FROM_S = 100
 HOURS_FROM_S = 100 * 60
 # A longer list of values or profiles is cut.
 LISTED_MAX = 6
+# A name or a reason longer than this is not meant to be read.
+LINE_MAX = 400
+# Where there is no value.
+NONE = "–"
+
+
+def one_line(text: str, length_max: int = LINE_MAX) -> str:
+    """Return `text` in one line, without control characters, cut where it is too long to read."""
+    return printable_line(text if len(text) <= length_max else text[: length_max - 1] + "…")
 
 
 def decimals(value: float, digits: int = 3) -> int:
@@ -137,6 +152,29 @@ def by_name(name: str, value: Value | bool | None) -> str:
         return _with_unit(value, UNITS[ending])
     shown = f"{value:,}" if isinstance(value, int) else number(value)
     return f"{shown} {PLAIN_UNITS.get(ending, '')}".rstrip()
+
+
+# How a metric's value is shown, by `Metric.unit`.
+BY_UNIT: Mapping[str, Callable[[Any], str]] = {
+    "": str,
+    "count": str,
+    "ns": duration,
+    "s": seconds,
+    "b": size,
+    "j": energy,
+    "number": number,
+    "hundredths": "{:.2f}".format,
+    "digits": "{:.3g}".format,
+    "percent": "{:.0f}".format,
+    "pct": "{:.1f} %".format,
+    "gain": percent,
+    "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
+    "per_1k": lambda known: number(1000 * known),
+    "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),
+    "time_s": lambda known_s: duration(1e9 * known_s),
+    "score": hundredths,
+    "times_pct": lambda known: f"{number(known)} %",
+}
 
 
 def _with_unit(value: float, units: Units, digits: int = 3) -> str:

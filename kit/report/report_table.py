@@ -1,7 +1,6 @@
-"""A report as every format takes it: tables with what stands above and below them, built once and written by formats/.
+"""A report as every format takes it: tables with what stands above and below them, built once and then written.
 
-Builders: comparison, why, suite, profile, machine, plan. To add a format, write `kit/report/formats/NAME.py` with
-`write(report, stream) -> str`; every command that prints a report offers it then.
+Text, Markdown, CSV and so on are in `kit.report.formats`, HTML is in `kit.report.page_tables_and_charts`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from kit.report.plain import one_line
+from kit.report.values_in_words import one_line
 
 T = TypeVar("T")
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table: its number in words."""
 
     words: str
@@ -45,7 +44,7 @@ class Column(NamedTuple):
     width_max: int | None = None
 
 
-def field(name: str, value: Callable[[Any], object] = str) -> Column:
+def record_field(name: str, value: Callable[[Any], object] = str) -> Column:
     """Return a column that only records have; `value` may return a dictionary of several fields.
 
     Without `value`, the field is given to `record_of`.
@@ -71,7 +70,7 @@ class Footnotes:
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}  # by reason
 
-    def words(self, cell: Cell) -> str:
+    def words(self, cell: TableCell) -> str:
         """Return what stands in a cell, and keep its reason."""
         if not cell.because:
             return cell.words
@@ -94,7 +93,7 @@ class Table(NamedTuple):
 
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     sentences: Sequence[str] = ()
 
     @property
@@ -173,7 +172,7 @@ def plain_table(
         Column(name, right=left <= index < last + last_right, folds=index == last and not last_right)
         for index, name in enumerate(titles)
     ]
-    return Table(one_line(title), columns, [[Cell(one_line(words)) for words in row] for row in rows])
+    return Table(one_line(title), columns, [[TableCell(one_line(words)) for words in row] for row in rows])
 
 
 def words_table(title: str, rows: Iterable[Sequence[str]]) -> Table:

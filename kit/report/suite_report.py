@@ -13,11 +13,9 @@ from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.launch import SYNTHETIC
 from kit.profile.reason import reason
 from kit.profile.schema import FigureName
-from kit.report.columns import WORDS
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import with_sd
+from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
-from kit.report.table import Case, Cell, Column, Report, Table, field, record_of
+from kit.report.values_in_words import BY_UNIT, NONE, one_line, with_sd
 
 # Before a time that other programs made longer, and before one that a part of its steps stands for.
 CONTENDED, COMPUTED = "!", "≈"
@@ -52,12 +50,12 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
     rows = []
     for key, row_figures in zip(table.rows, table.values, strict=True):
         cells = [_cell(name, row_figures[index][name]) for index, name in shown]
-        rows += [] if all(cell.is_empty for cell in cells) else [[*map(Cell, map(one_line, key)), *cells]]
+        rows += [] if all(cell.is_empty for cell in cells) else [[*map(TableCell, map(one_line, key)), *cells]]
     columns = [Column(axis, right=False) for axis in table.axes]
     columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]
     known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
     epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
-    fields = [field("", lambda given: dict(zip(table.axes, given.key, strict=True))), *FIELDS]
+    fields = [record_field("", lambda given: dict(zip(table.axes, given.key, strict=True))), *FIELDS]
     return Report(
         name="kit compare --table",
         headline=[one_line(f"{table.title}{epochs}"), *map(one_line, table.cpus)],
@@ -75,22 +73,22 @@ def _why(figure: Figure) -> str:
 
 
 FIELDS = (
-    *(field(name, attrgetter(f"column.{name}")) for name in ("device", "model", "profile", "source")),
-    field("figure", lambda given: given.name),
-    field("value", lambda given: given.figure.value),
-    field("spread", lambda given: given.figure.spread),
-    field("reason", lambda given: None if given.figure.reason is None else _why(given.figure)),
-    field("computed", lambda given: "yes" if given.figure.is_computed else ""),
-    field("contention_pct", lambda given: given.figure.contention_pct),
+    *(record_field(name, attrgetter(f"column.{name}")) for name in ("device", "model", "profile", "source")),
+    record_field("figure", lambda given: given.name),
+    record_field("value", lambda given: given.figure.value),
+    record_field("spread", lambda given: given.figure.spread),
+    record_field("reason", lambda given: None if given.figure.reason is None else _why(given.figure)),
+    record_field("computed", lambda given: "yes" if given.figure.is_computed else ""),
+    record_field("contention_pct", lambda given: given.figure.contention_pct),
 )
 
 
-def _cell(name: FigureName, figure: Figure) -> Cell:
+def _cell(name: FigureName, figure: Figure) -> TableCell:
     if figure.value is None:
-        return Cell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
-    words = with_sd(figure.value, figure.spread, WORDS[FIGURES[name].unit])
+        return TableCell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
+    words = with_sd(figure.value, figure.spread, BY_UNIT[FIGURES[name].unit])
     marks = {CONTENDED: figure.contention_pct, COMPUTED: figure.is_computed}
-    return Cell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
+    return TableCell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
 
 
 def _case(given: Given) -> Case:
@@ -99,7 +97,7 @@ def _case(given: Given) -> Case:
     case = Case(f"{' '.join(given.key)} {metric.title}", given.head)
     if figure.value is None:
         return case._replace(outcome="skipped", words=_why(figure))
-    return case._replace(output=WORDS[metric.unit](figure.value))
+    return case._replace(output=BY_UNIT[metric.unit](figure.value))
 
 
 def _notes(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], figures: Sequence[Given]) -> list[str]:

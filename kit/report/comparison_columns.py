@@ -1,4 +1,4 @@
-"""The columns of a comparison's table between a row's name and its answer: title, and what a row shows there.
+"""The columns of a comparison's table: the name of a row, what it shows in each column, and its answer at the end.
 
 A metric's column is made from its entry in `kit.compare.metrics`; columns that show more than a metric are here.
 """
@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from string import ascii_uppercase
 
 from kit.compare.metrics import METRICS
-from kit.compare.rows import Row
-from kit.report.plain import NONE
-from kit.report.quantity import duration, energy, hundredths, number, percent, rate, seconds, size, with_sd
-from kit.report.sentences import name_of
-from kit.report.table import Cell, Column
-from kit.report.verdict_words import with_words
+from kit.compare.rows import Comparison, Row
+from kit.report.report_table import Column, TableCell
+from kit.report.sentences import LETTERS, name_of
+from kit.report.values_in_words import BY_UNIT, NONE, duration, hundredths, number, one_line, rate, with_sd
+from kit.report.verdict_words import answer, with_words
 from kit.workloads.operations import is_operation
 
-# A longer name of a row, as of a profile, is cut: CSV has it whole.
-NAME_MAX = 34
+# The first column names the rows. A longer name, as of a profile, is cut: CSV has it whole.
+NAME = Column("", right=False, width_max=34)
+# A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
+LABELLED_MAX = 18
 STYLES = {"faster": "green", "slower": "red", "unresolved": "yellow"}
-# Letter behind a value by the metric that is true then; a note of the same code explains it.
-LETTERS = {"warm_start": " w", "process_shared": "*", "sustained_differs": " †", "is_disturbed": " c"}
 # The default table has the letters of what makes a number mean less than it seems to.
 ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 # CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
@@ -30,34 +29,40 @@ CPU_SAYS_MORE = 2.0
 # A user waits for a compilation of 5 s at every start; it can decide against a faster step.
 COMPILE_SHOWN_NS = 5e9
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
-# By `Metric.unit`.
-WORDS: Mapping[str, Callable[[Any], str]] = {
-    "": str,
-    "count": str,
-    "ns": duration,
-    "s": seconds,
-    "b": size,
-    "j": energy,
-    "number": number,
-    "hundredths": "{:.2f}".format,
-    "digits": "{:.3g}".format,
-    "percent": "{:.0f}".format,
-    "pct": "{:.1f} %".format,
-    "gain": percent,
-    "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
-    "per_1k": lambda known: number(1000 * known),
-    "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),
-    "time_s": lambda known_s: duration(1e9 * known_s),
-    "score": hundredths,
-    "times_pct": lambda known: f"{number(known)} %",
-}
 # Where a table is too wide, the columns with the smallest number are hidden first.
 HIDES = {"compile_ns": 1, "cpu_per_sample_ns": 4, "samples_per_s": 5, "energy_per_sample_j": 6, "step_ns": 7}
 # Without --wide a platform shows what is judged, and joules and costs where they are known.
 OF_A_PLATFORM = ("step_ns", "fit_total_ns", "latency_ns", "sample_ns", "energy_per_sample_j", "cost_per_million")
 
 
-def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
+def sides_of(comparison: Comparison) -> tuple[list[str], dict[str, str]]:
+    """Return the sides that are next to each other, one without a name where none are, and what tables call a side.
+
+    A run with a long label is called by a letter, a platform by its device alone. A platform that shares its device
+    with another has its whole name; other sides have no short name.
+    """
+    labels = [head.label for head in comparison.headlines]
+    if comparison.kind == "platforms":
+        sides = comparison.sides or labels
+        devices = [side.partition(" · ")[0] for side in sides]
+        named = zip(sides, devices, strict=True)
+        return sides, {side: one_line(device if devices.count(device) == 1 else side) for side, device in named}
+    longest = max((len(row.name) for row in comparison.rows), default=0)
+    has_letters = comparison.kind == "runs" and longest > LABELLED_MAX and len(labels) <= len(ascii_uppercase)
+    return [""], dict(zip(labels, ascii_uppercase, strict=False)) if has_letters else {}
+
+
+def row_name(row: Row, short: Mapping[str, str]) -> str:
+    """Return what the column of names calls a row; `short`: what tables call a side."""
+    return f"{row.member} · {short[row.side]}" if row.side in short else row.name
+
+
+def name_cell(name: str, row: Row | None) -> TableCell:
+    """Return the cell of a name, red where the line is that of a single row, which has no number."""
+    return TableCell(one_line(name), "" if row is None or row.has_number else "red")
+
+
+def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> TableCell:
     """Return what a row shows in a column, with the letter of its metric where that is true of the row.
 
     Without `wide`, only letters of what makes a number mean less than it seems to, and of the metric that is compared.
@@ -65,8 +70,15 @@ def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> Cell:
     words = column.read(row)
     mark = METRICS[column.name].mark if column.name in METRICS and words is not None else ""
     if mark and (wide or mark in ALWAYS_LETTERED or column.name == row.metric) and row.value(mark):
-        return Cell(f"{words}{LETTERS[mark]}", style, mark=mark)
-    return Cell(NONE if words is None else words, style)
+        return TableCell(f"{words}{LETTERS[mark]}", style, mark=mark)
+    return TableCell(NONE if words is None else words, style)
+
+
+def answer_cell(row: Row, *, is_compared: bool) -> TableCell:
+    """Return the answer of a row. Where nothing is compared, a baseline need not say that it is one."""
+    words = "" if not is_compared and row.is_baseline and row.has_number else answer(row)
+    failed = "" if row.has_number else "red"
+    return TableCell(words, failed if row.versus is None else STYLES.get(row.versus.verdict, ""))
 
 
 def _is_network(row: Row) -> bool:
@@ -79,7 +91,7 @@ def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wi
 
     def words(row: Row) -> str | None:
         known = row.value(name) if applies(row) else None
-        return None if known is None else WORDS[metric.unit](known)
+        return None if known is None else BY_UNIT[metric.unit](known)
 
     return Column(metric.title, words, name, is_wide=metric.shown != "table" if is_wide is None else is_wide)
 
@@ -211,7 +223,7 @@ WIDE = (
 PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
 
 
-def columns_of(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platform: bool = False) -> list[Column]:
+def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_platform: bool = False) -> list[Column]:
     """Return the columns in which any row has something, what is judged (`by`) first; without `wide` those that answer.
 
     Time per sample is one of them where batches differ; the step's is then hidden before names are cut. On platforms,

@@ -14,21 +14,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kit.compare.rows import Comparison, GroupRows, Row
-from kit.report.columns import NAME_MAX, STYLES, cell_of, columns_of
-from kit.report.conclusions import group_sentences, platform_sentences
-from kit.report.headline import headline, sides_of
-from kit.report.notes import explanations, legend, machine_wide, mismatch_lines, mismatch_words, note_lines
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import counted
-from kit.report.records_and_cases import cases, document, records
+from kit.report.comparison_columns import NAME, answer_cell, cell_of, name_cell, row_name, shown_columns, sides_of
+from kit.report.headline_and_notes import (
+    explanations,
+    headline,
+    legend,
+    machine_wide,
+    mismatch_lines,
+    mismatch_words,
+    note_lines,
+)
+from kit.report.records import cases, document, records
+from kit.report.report_table import Column, Later, Report, Table, TableCell, plain_table
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.table import Cell, Column, Later, Report, Table, plain_table
-from kit.report.verdict_words import answer
+from kit.report.values_in_words import NONE, counted, one_line
+from kit.report.verdict_words import answer, group_sentences, platform_sentences
 from kit.workloads.operations import is_operation
 
 ROWS_MAX = 40
 GAP = 2
-EMPTY = Cell("", is_empty=True)
+EMPTY = TableCell("", is_empty=True)
 
 
 def comparison_report(
@@ -84,21 +89,19 @@ def _tables(
     shown = {}
     for side in sides:
         rows = [[row for row in group.rows if not is_sided or row.side == side] for group in groups]
-        shown[side] = columns_of(rows, comparison.by, wide=wide, is_platform=is_sided)
+        shown[side] = shown_columns(rows, comparison.by, wide=wide, is_platform=is_sided)
     tables = []
     for group in groups:
         baseline = sides[0] if is_sided else group.baseline if len(group.rows) > 1 else None
         against = f"against {one_line(short.get(baseline, baseline))}" if baseline else ""
-        columns = [Column("", right=False, width_max=NAME_MAX)]
+        columns = [NAME]
         for side in sides:
             answers = [] if is_sided and side == sides[0] else [Column(against, right=False, folds=not is_sided)]
             side_columns = [*shown[side], *answers]
             # A platform is called by its whole name where there is room for it.
             has_room = len(side) <= sum(len(column.title) + GAP for column in side_columns)
             columns += [column._replace(over=one_line(side if has_room else short[side])) for column in side_columns]
-        lines: list[tuple[str, dict[str, Row]]] = [
-            (f"{row.member} · {short[row.side]}" if row.side in short else row.name, {"": row}) for row in group.rows
-        ]
+        lines: list[tuple[str, dict[str, Row]]] = [(row_name(row, short), {"": row}) for row in group.rows]
         if is_sided:
             members = dict.fromkeys(row.member for row in group.rows)
             lines = [(name, {row.side: row for row in group.rows if row.member == name}) for name in members]
@@ -110,20 +113,18 @@ def _tables(
 
 def _line(
     group: GroupRows, name: str, rows: Mapping[str, Row], shown: Mapping[str, list[Column]], against: str, *, wide: bool
-) -> list[Cell]:
-    """Return the cells of a row, whose side is "", or of a member: a side without a number has a letter for its reason.
+) -> list[TableCell]:
+    """Return the cells of a row, whose side is "", or of a member.
 
-    Where nothing is compared (`against` is empty), a baseline need not say that it is one.
+    A side without a number has a letter for its reason.
     """
-    is_sided = "" not in shown
-    line = [Cell(one_line(name), "" if is_sided or rows[""].has_number else "red")]
+    is_sided, line = "" not in shown, [name_cell(name, rows.get(""))]
     for side, columns in shown.items():
         row, last = rows.get(side), EMPTY
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
-            verdict = style if row.versus is None else STYLES.get(row.versus.verdict, "")
-            words = "" if not against and row.is_baseline and row.has_number else answer(row)
-            cells, last = [cell_of(column, row, style, wide=wide) for column in columns], Cell(words, verdict)
+            cells = [cell_of(column, row, style, wide=wide) for column in columns]
+            last = answer_cell(row, is_compared=bool(against))
         else:
             is_here = any(known.side == side for known in group.rows)
             reasons = [
@@ -134,7 +135,7 @@ def _line(
                 because = "no rounds" if row.failure is None else f"failed: {sentence(row.failure)}"
             cells = [EMPTY] * len(columns)
             if because:
-                cells = [Cell(NONE, because=because), *[Cell(NONE)] * (len(columns) - 1)]
+                cells = [TableCell(NONE, because=because), *[TableCell(NONE)] * (len(columns) - 1)]
         line += cells if is_sided and side == next(iter(shown)) else [*cells, last]
     return line
 

@@ -17,13 +17,25 @@ from kit.profile.launch import Fit, Launch, PhaseName
 from kit.profile.schema import CellResult, Profile
 from kit.profile.sensor import Energy
 from kit.profile.store import Steps, labeled_steps, launch_id
-from kit.report.formats.csv import no_formula
-from kit.report.machine import clock_facts, facts_of, sensor_table
-from kit.report.notes import note_line
-from kit.report.plain import NONE, one_line
-from kit.report.quantity import by_name, duration, energy, hundredths, known, moment, number, percent, size
+from kit.report.formats import no_formula
+from kit.report.headline_and_notes import note_line
+from kit.report.machine_report import clock_facts, facts_of, sensor_table
+from kit.report.records import launch_record
+from kit.report.report_table import Report, Table, plain_table, words_table
 from kit.report.sentences import sentence
-from kit.report.table import Report, Table, plain_table, words_table
+from kit.report.values_in_words import (
+    NONE,
+    by_name,
+    duration,
+    energy,
+    hundredths,
+    known,
+    moment,
+    number,
+    one_line,
+    percent,
+    size,
+)
 from kit.stats.scores import scores as scores_of
 
 # Tables of cells and launches by their titles: the titles of their columns, how many of these are aligned at the left
@@ -211,19 +223,6 @@ def _launch(row: LaunchRow) -> list[str]:
         ]
         notes = [sentence(note) for note in launch_marks(row)]
     return [device, *values, ", ".join(notes)]
-
-
-def launch_record(row: LaunchRow) -> dict[str, object]:
-    """Return the numbers of a launch; rounds are counted from 1."""
-    sample, launch = launch_sample(row), row.record
-    record: dict[str, object] = {"cell": row.cell.key, "group": launch.group, "round": launch.round + 1}
-    record |= {name: value(sample, name) for name in ("step_ns", "latency_ns", "samples_per_s", "peak_memory_b")}
-    device = " ".join(launch.device_ids) or row.cell.device
-    record |= {"device": device, "p95_ns": launch.p95_ns, "p99_ns": launch.p99_ns}
-    record["marks"] = " ".join(note.code for note in launch_marks(row))
-    record["failure"] = None if launch.failure is None else sentence(launch.failure.reason)
-    record |= {f"phase {name}_ns": median_ns for name, median_ns in phases_ns(sample.good).items()}
-    return record | {f"{name} per step": grown for name, grown in counters_per_step(sample.good).items()}
 
 
 def _energy(reading: Energy) -> list[str]:

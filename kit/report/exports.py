@@ -1,0 +1,290 @@
+"""A profile for other tools: a function for each format of `kit export`, named in EXPORTS.
+
+To add a format, write its function and its line in EXPORTS. It returns files by name, or a single one named "".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kit.compare.rows import Comparison, Row
+from kit.compare.runs import run_of
+from kit.compare.table import LaunchRow
+from kit.distribution import need
+from kit.errors import KitError
+from kit.files import inside, name_of, read_limited
+from kit.profile.schema import Profile
+from kit.report.records import columns_of
+from kit.report.verdict_words import answer
+
+TraceEvent = dict[str, Any]
+
+# What formats with one number a benchmark are given: what they call it, the metric, its ends and its unit.
+FIGURES = (
+    ("latency", "step_ns", ("step_low_ns", "step_high_ns"), "ns"),
+    ("throughput", "samples_per_s", None, "samples/s"),
+    ("energy", "energy_per_sample_j", None, "J/sample"),
+    ("memory", "peak_memory_b", None, "B"),
+)
+HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # whole: asv finds no commit by a part of its hash
+ASV_COLUMNS = ("result", "params", "version", "started_at", "duration")
+ASV_FACTS = {
+    "os": "os",
+    "arch": "cpu.architecture",
+    "cpu": "cpu.model",
+    "num_cpu": "cpu.cores_logical",
+    "ram": "memory_b",
+}
+# asv keeps the results of all commits in files of their own; benchmarks.json grows with the number of groups alone.
+ASV_FILE_MAX_B = 64 << 20
+BMF_NAME_BYTES_MAX = 1024  # of a benchmark, in Bencher's schema
+SMALLER_IS_BETTER = ("latency", "energy", "memory")
+ROUNDS = 0  # the thread of the rounds in a trace
+
+
+class Exported(NamedTuple):
+    """What is exported."""
+
+    label: str
+    path: Path
+    profile: Profile
+    comparison: Comparison  # of its cells
+    commit: str | None = None  # that was measured
+    level: str = "cells"  # of rows, where the format has rows
+    into: Path | None = None  # folder that has files of earlier exports
+
+
+def named_rows(exported: Exported) -> Iterator[tuple[str, str, Row]]:
+    """Yield each row that has a number, with the name of its group and its own.
+
+    Raises:
+        KitError: no row has one.
+    """
+    count = 0
+    for group in exported.comparison.groups:
+        for row in group.rows:
+            if row.has_number:
+                count += 1
+                yield " ".join(group.title), row.name, row
+    if not count:
+        raise KitError(f"{exported.path}: no cell has a step time to export; measure it again with `kit run`")
+
+
+def json_bytes(document: Any, *, has_lines: bool = True) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return JSON in which nothing controls a terminal: names with such a character are written in ASCII."""
+    encoded = msgspec.json.encode(document)
+    if not encoded.decode().isprintable():
+        encoded = json.dumps(msgspec.json.decode(encoded)).replace("\x7f", "\\u007f").encode()
+    return msgspec.json.format(encoded) + b"\n" if has_lines else encoded
+
+
+def bmf(exported: Exported) -> dict[str, bytes]:
+    """Return Bencher Metric Format: by benchmark and figure a value and, where it is known, its 95 % interval.
+
+    Times are in nanoseconds. https://bencher.dev/docs/reference/bmf/
+    """
+    benchmarks = {}
+    for group, name, row in named_rows(exported):
+        figures = {}
+        for measure, metric, ends, _ in FIGURES:
+            value, low, high = (row.value(known) if known else None for known in (metric, *(ends or (None, None))))
+            if value is not None:
+                interval = {"lower_value": low, "upper_value": high}
+                figures[measure] = {"value": value} | {end: at for end, at in interval.items() if at is not None}
+        key = f"{group} {name}".encode()[:BMF_NAME_BYTES_MAX].decode(errors="ignore")
+        benchmarks[key if key not in benchmarks else row.cell.key] = figures
+    return {"": json_bytes(benchmarks)}
+
+
+def github_benchmark(exported: Exported) -> dict[str, bytes]:
+    """Return github-action-benchmark's `customSmallerIsBetter`, with half of the 95 % interval as the range.
+
+    Its reader takes null for 0 and a missing unit for "undefined": what has no number is left out here.
+    https://github.com/benchmark-action/github-action-benchmark
+    """
+    benchmarks = []
+    for group, name, row in named_rows(exported):
+        for measure, metric, ends, unit in FIGURES:
+            if measure not in SMALLER_IS_BETTER or (value := row.value(metric)) is None:
+                continue
+            title = f"{group} {name}" if measure == "latency" else f"{group} {name} {measure}"
+            low, high = (row.value(end) for end in ends) if ends else (None, None)
+            # Its charts show plain numbers.
+            shown, divisor = ("ms", 1e6) if unit == "ns" else (unit, 1)
+            benchmark = {"name": title, "unit": shown, "value": value / divisor}
+            if measure == "latency":  # the verdict is on the step
+                benchmark["extra"] = answer(row)
+            if low is not None and high is not None:
+                benchmark["range"] = f"± {(high - low) / 2 / divisor:.4g}"
+            benchmarks.append(benchmark)
+    return {"": json_bytes(benchmarks)}
+
+
+def asv(exported: Exported) -> dict[str, bytes]:
+    """Return airspeed velocity's results, which `asv publish` shows without benchmark code.
+
+        results/benchmarks.json            what was measured: a benchmark a group, its rows as values of a parameter
+        results/MACHINE/machine.json
+        results/MACHINE/COMMIT-ENV.json    the times
+
+    https://asv.readthedocs.io/en/latest/dev.html, versions 2, 1 and 2. Earlier exports into the same folder are
+    kept, but for the same groups at the same commit.
+
+    Raises:
+        KitError: the commit that was measured is not known.
+    """
+    commit = (exported.commit or "").lower()
+    if not HASH.fullmatch(commit):
+        wrong = (
+            f"{exported.commit!r} is no commit" if commit else "asv shows results by commit, and this profile has none"
+        )
+        raise KitError(
+            f"{exported.path}: {wrong}; give --commit HASH of what was measured, whole as `git rev-parse` prints it"
+        )
+    profile, identity = exported.profile, exported.profile.identity
+    machine, environment = name_of(identity.host[:8] or identity.hardware_sha256[:8]), "steadykit"
+    date_ms = round(1000 * datetime.fromisoformat(profile.created).timestamp())
+    result_name = f"{machine}/{commit[:8]}-{environment}.json"
+    benchmarks = _written_before(exported, "benchmarks.json") or {"version": 2}
+    results = dict(_written_before(exported, result_name).get("results", {}))
+    for group, rows in groupby(named_rows(exported), lambda named: named[0]):
+        listed = {name: row for _, name, row in rows}
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", group).strip("_")
+        known = benchmarks.get(name, {}).get("params", [[]])[0]
+        values = list(dict.fromkeys([*known, *map(repr, listed)]))
+        version = hashlib.sha256(name.encode()).hexdigest()
+        benchmarks[name] = {
+            "code": group, "name": name, "param_names": ["row"], "params": [values], "pretty_name": group,
+            "timeout": 60.0, "type": "time", "unit": "seconds", "version": version,
+        }  # fmt: skip
+        # What an export has no row of is null; asv shows nothing there.
+        steps = [listed[row].value(FIGURES[0][1]) if (row := value[1:-1]) in listed else None for value in values]
+        results[name] = [[None if ns is None else ns / 1e9 for ns in steps], [values], version, date_ms, None]
+    about: dict[str, object] = {"machine": machine, "version": 1}
+    about |= {key: str(identity.facts.get(fact) or "") for key, fact in ASV_FACTS.items()}
+    document = {
+        "commit_hash": commit, "env_name": environment, "date": date_ms, "params": about, "python": "",
+        "requirements": {}, "env_vars": {}, "result_columns": ASV_COLUMNS, "results": results, "durations": {},
+        "version": 2,
+    }  # fmt: skip
+    files = {"benchmarks.json": benchmarks, f"{machine}/machine.json": about, result_name: document}
+    return {name: json_bytes(content) for name, content in files.items()}
+
+
+def _written_before(exported: Exported, name: str) -> dict[str, Any]:
+    """Return what an earlier export wrote into a file; nothing if there is none."""
+    file = None if exported.into is None else inside(exported.into, name)
+    if file is None or not file.exists():
+        return {}
+    try:
+        return msgspec.json.decode(read_limited(file, ASV_FILE_MAX_B), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise KitError(f"{file} is no file of asv's: {error}; choose another --out") from None
+
+
+def parquet(exported: Exported) -> dict[str, bytes]:
+    """Return a row for each cell, launch, block or step, as `to_dataframe` has them.
+
+    Raises:
+        KitError: pyarrow is not installed.
+    """
+    need("pyarrow", "notebook")
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = columns_of([(exported.label, exported.path, exported.profile)], exported.level)  # type: ignore[arg-type]
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+    return {"": stream.getvalue()}
+
+
+def trace(exported: Exported) -> dict[str, bytes]:
+    """Return a trace for Perfetto's page (ui.perfetto.dev) and Chrome's: the Trace Event Format, in JSON.
+
+        process: the run          rounds
+        a thread for each worker  its phases; in `steady` its blocks and, between them, when it was stopped
+        counters                  power, clock, temperature and so on as the sampler saw them, and other programs
+
+    Stamps are on a clock that restarts with the machine, so that each round is placed by its date.
+
+    Raises:
+        KitError: nothing ran.
+    """
+    table = run_of(exported.label, exported.profile).table
+    launches = [launch for launch in table if launch.record.phases or launch.blocks.begin_ns]
+    if not launches:
+        raise KitError(f"{exported.path}: no launch recorded when it ran; measure it again with `kit run`")
+    numbers = sorted({launch.round for launch in launches})
+    processes = dict.fromkeys(launch.record.process for launch in launches)
+    threads = {name: index for index, name in enumerate(processes, 1)}
+    dates_ns = {number: min(_date_ns(launch) for launch in launches if launch.round == number) for number in numbers}
+    events = [_trace_name("process_name", ROUNDS, exported.label), _trace_name("thread_name", ROUNDS, "rounds")]
+    events += [_trace_name("thread_name", thread, process) for process, thread in threads.items()]
+    for number in numbers:
+        of_round = [launch for launch in launches if launch.round == number]
+        spans = [(phase.begin_ns, phase.duration_ns) for launch in of_round for phase in launch.record.phases]
+        spans += [(block.begin_ns, block.span_ns) for launch in of_round for block in launch.rows()]
+        begin_ns, end_ns = min(begin for begin, _ in spans), max(begin + span for begin, span in spans)
+        zero_ns = begin_ns - (dates_ns[number] - dates_ns[numbers[0]])
+        events.append(_trace_slice(f"round {number + 1}", ROUNDS, begin_ns - zero_ns, end_ns - begin_ns))
+        for launch in of_round:
+            events += _trace_of(launch, threads[launch.record.process], zero_ns)
+    return {"": json_bytes({"traceEvents": events, "displayTimeUnit": "ms"}, has_lines=False)}
+
+
+def _trace_of(launch: LaunchRow, thread: int, zero_ns: int) -> Iterator[TraceEvent]:
+    record = launch.record
+    for phase in record.phases:
+        yield _trace_slice(f"{phase.name} {launch.cell.key}", thread, phase.begin_ns - zero_ns, phase.duration_ns)
+    end_ns: int | None = None
+    for block in launch.rows():
+        if end_ns is not None and block.begin_ns > end_ns:
+            yield _trace_slice("stopped", thread, end_ns - zero_ns, block.begin_ns - end_ns)
+        about = {"cycle": block.cycle + 1, "steps": block.steps, "step_ns": block.step_ns}
+        yield _trace_slice("block", thread, block.begin_ns - zero_ns, block.span_ns, about)
+        if block.others is not None:
+            yield _trace_counter("contention", block.begin_ns - zero_ns, "%", 100 * block.others)
+        end_ns = block.begin_ns + block.span_ns
+    steady_ns = launch.blocks.begin_ns[0] if launch.blocks.begin_ns else record.phases[-1].begin_ns
+    for sensor, summary in record.sensors.items():
+        yield _trace_counter(sensor, steady_ns - zero_ns, summary.unit, summary.mean)
+    for energy in record.energy:
+        if energy.joules_j is not None and energy.window_ns and energy.begin_ns is not None:
+            name = " ".join(filter(None, ("power", energy.sensor, energy.device_id, energy.tier)))
+            yield _trace_counter(name, energy.begin_ns - zero_ns, "W", 1e9 * energy.joules_j / energy.window_ns)
+
+
+def _date_ns(launch: LaunchRow) -> int:
+    return round(1e9 * datetime.fromisoformat(launch.record.started).timestamp())
+
+
+def _trace_slice(name: str, thread: int, at_ns: float, duration_ns: int, about: TraceEvent | None = None) -> TraceEvent:
+    times = {"ts": at_ns / 1e3, "dur": duration_ns / 1e3}
+    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": about or {}}
+
+
+def _trace_counter(name: str, at_ns: float, unit: str, value: float) -> TraceEvent:
+    return {"ph": "C", "name": name, "pid": 1, "ts": at_ns / 1e3, "args": {unit: value}}
+
+
+def _trace_name(kind: str, thread: int, name: str) -> TraceEvent:
+    return {"ph": "M", "name": kind, "pid": 1, "tid": thread, "args": {"name": name}}
+
+
+EXPORTS: dict[str, Callable[[Exported], dict[str, bytes]]] = {
+    "asv": asv,
+    "bmf": bmf,
+    "github-benchmark": github_benchmark,
+    "parquet": parquet,
+    "trace": trace,
+}
