@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,11 +16,17 @@ from kit.profile.sensor import NO_SENSOR, Energy
 from kit.profile.store import timed_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
-from kit.runner.energy import Idle
 from kit.runner.worker import Worker
 from kit.sensors.samples import Samples
 from kit.stats.energy import Window
 from kit.stats.modes_and_trends import percentile_ns
+
+
+class Idle(NamedTuple):
+    """The stretches of a round in which no worker was alive."""
+
+    before: Window
+    after: Window
 
 
 def finished_launches(

@@ -6,7 +6,6 @@ idle │ load │ idle │ load │ idle │ load │ idle      read every 20 ms
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
@@ -66,11 +65,11 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         ids = launch.device_ids
         sensors = [sensor for sensor in sensors if not ids or sensor.report.device_id in ids]
         with _read(sensors) as readings:
-            _stay_idle(stop)
+            stop.sleep(IDLE_S)
             while len(loads) < LOADS and (blocks := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
                 (begin_ns,), (span_ns,) = blocks.begin_ns, blocks.span_ns
                 loads.append((begin_ns, begin_ns + span_ns))
-                _stay_idle(stop)
+                stop.sleep(IDLE_S)
     finally:
         worker.end()
     why = reason("no_number") if launch.failure is None else launch.failure.reason
@@ -121,10 +120,3 @@ def _read(sensors: Sequence[Sensor]) -> Iterator[list[Readings]]:
     finally:
         ends.set()
         thread.join(READ_LIMIT_S)
-
-
-def _stay_idle(stop: StopFlag) -> None:
-    end_s = time.monotonic() + IDLE_S
-    while time.monotonic() < end_s:
-        stop.check()
-        time.sleep(READ_EVERY_S)

@@ -12,12 +12,10 @@ Where workers cannot be alive together they run one after another (`kit.runner.w
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import replace
 
 from kit.clock import now_ns
 from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
@@ -28,25 +26,22 @@ from kit.profile.schema import Group
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.boards import boards_seen, look
-from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
-from kit.runner.finished_launch import finished_launches
+from kit.runner.finished_launch import Idle, finished_launches
 from kit.runner.interrupt import StopFlag
+from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.runner.ranks import Asked
 from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.runner.worker import Worker
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
+from kit.stats.energy import Window
 from kit.suites.plan import Bundle, WorkerPlan
-from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
 # A cycle that others disturbed is measured again, until so many times the planned cycles have run.
 REPEATS_MOST = 2
-# Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
-CEILING_CYCLES = 3
-CEILING_WARMUP_S = 0.3
 
 
 class Context(NamedTuple):
@@ -70,7 +65,7 @@ def run_round(context: Context, bundle: Bundle, number: int) -> list[SavedLaunch
         KeyboardInterrupt: the round is not whole; its workers have been killed.
         OSError: no room for a worker's files.
     """
-    this_round = _Round(context, bundle, number)
+    this_round = _RoundOfBundle(context, bundle, number)
     cells = [cell for plan in bundle.workers for cell in plan.cells]
     before, sampling = look(cells), Sampling.start(context.plan.sensors)
     idle, seconds = None, idle_s(context.plan.sensors)
@@ -88,7 +83,19 @@ def run_round(context: Context, bundle: Bundle, number: int) -> list[SavedLaunch
     return [saved for worker in workers for saved in finished_launches(worker, samples, boards, idle)]
 
 
-class _Round:
+def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:
+    """Let the sampler see the machine without workers for so long; return when.
+
+    Raises:
+        KeyboardInterrupt: it was asked for.
+    """
+    sampling.wait_for_first()
+    begin_ns = now_ns()
+    stop.sleep(seconds)
+    return begin_ns, now_ns()
+
+
+class _RoundOfBundle:
     """One round of a bundle."""
 
     def __init__(self, context: Context, bundle: Bundle, number: int) -> None:
@@ -301,11 +308,3 @@ class _Round:
         self._add_device_others(cell, blocks)
         worker.add(key, group.key, blocks, step_ns)
         self._context.progress.block_done(cell, blocks, left)
-
-
-def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
-    """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
-    if steps.ceiling_rounds is None or not all(map(is_operation, cells)):
-        return steps
-    cycles, warmup_s = min(steps.cycles, CEILING_CYCLES), min(steps.warmup_s, CEILING_WARMUP_S)
-    return replace(steps, cycles=cycles, warmup_s=warmup_s, warmup_steps=min(steps.warmup_steps, 3), energy_s=0.0)

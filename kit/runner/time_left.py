@@ -19,9 +19,8 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, StepPlan
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.energy import has_energy, idle_s
 from kit.runner.next_round import Repeats
-from kit.runner.round import steps_of
+from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.suites.plan import Bundle, plan_bundles
 from kit.workloads.operations import is_operation
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profile_builder import MS, S
 
-from kit.runner.segments import (
+from kit.runner.pacing import (
     GROUP_MAX_S,
     STEPS_MAX,
     WAIT_FRACTION,
