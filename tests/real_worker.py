@@ -11,8 +11,8 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks
 from kit.runner.worker import Worker
+from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Join, Prepare

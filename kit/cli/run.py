@@ -238,7 +238,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
 
 
 def _say_who_reaches_ranks(plan: RunPlan) -> None:
-    from kit.runner.rank_network import lines_before
+    from kit.runner.worker_processes import lines_before
 
     for line in lines_before(plan):
         say(line)

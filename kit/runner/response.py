@@ -17,8 +17,8 @@ from kit.profile.schema import Group
 from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks
 from kit.runner.worker import Worker
+from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import worker_spec
 from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Sensor, now_ns

@@ -29,9 +29,9 @@ from kit.runner.boards import boards_seen, look
 from kit.runner.finished_launch import Idle, finished_launches
 from kit.runner.interrupt import StopFlag
 from kit.runner.pacing import has_energy, idle_s, steps_of
-from kit.runner.ranks import Asked
 from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.runner.worker import Worker
+from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
 from kit.stats.energy import Window

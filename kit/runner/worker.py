@@ -37,7 +37,7 @@ from kit.runner.pacing import (
     stretch_segment,
     warm_up_segments,
 )
-from kit.runner.ranks import Asked, WorkerFailed, known_sum
+from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
@@ -148,7 +148,7 @@ class Worker:
                     process=plan.name,
                     started=datetime.now(UTC).isoformat(timespec="milliseconds"),
                     reused_compilation=spec.reuses_compilation,
-                    who_reaches=spec.who_reaches,
+                    who_reaches=reached_by(spec),
                 )
         self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
         self.long_blocks: dict[LaunchKey, Blocks] = {}

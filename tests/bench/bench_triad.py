@@ -42,7 +42,7 @@ from kit.compare.metrics import METRICS, value
 from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import read_run
 from kit.profile.store import read_profile
-from kit.runner.cpus import usable_cpus
+from kit.runner.worker_spec import usable_cpus
 from kit.stats.estimate import over_rounds
 
 ALONE, LOOP, TRIAD = "alone", "loop", "triad"

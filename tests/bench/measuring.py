@@ -23,14 +23,13 @@ from kit.profile.launch import Blocks, Launch
 from kit.profile.schema import Group, Profile
 from kit.profile.store import Steps
 from kit.profile.unfinished import folder_of
-from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
 from kit.runner.prepare import ensure_data, prepare
 from kit.runner.progress import RunProgress
-from kit.runner.ranks import Ranks
 from kit.runner.run import Run
 from kit.runner.worker import Worker
-from kit.runner.worker_spec import WorkerSpec
+from kit.runner.worker_processes import Ranks
+from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
