@@ -23,7 +23,7 @@ from kit.profile.cell import Cell
 from kit.profile.launch import Launch
 from kit.profile.schema import CellResult, Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.worker import SHARED_PROCESS_ENDED
+from kit.runner.round_worker import SHARED_PROCESS_ENDED
 from kit.runner.worker_processes import PROCESS_ENDED
 from kit.stats.estimate import precise_enough
 from kit.suites.plan import Bundle, plan_bundles

@@ -34,7 +34,7 @@ from kit.report.sentences import sentence
 from kit.runner.hosts import check_hosts
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.pacing import planned_energy_s
-from kit.runner.worker import phase_limit_s
+from kit.runner.round_worker import phase_limit_s
 from kit.runner.worker_processes import has_ranks
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.catalog import probe_all

@@ -16,8 +16,9 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
+from kit.runner.finished_launch import windows_of
 from kit.runner.interrupt import StopFlag
-from kit.runner.worker import Worker
+from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import worker_spec
 from kit.sensors.catalog import sampled_sensors
@@ -56,7 +57,7 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
     held = WorkerPlan(cell.key, [cell])
     spec = worker_spec(plan, held, number=1, memory_fraction=1.0)
     group = Group(key=cell.key, cells=[cell.key], baseline=cell.key)
-    worker = Worker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)
+    worker = RoundWorker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)
     launch, loads = worker.launches[cell.key, group.key], list[Window]()
     try:
         worker.prepare()
@@ -67,8 +68,7 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         with _read(sensors) as readings:
             stop.sleep(IDLE_S)
             while len(loads) < LOADS and (blocks := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
-                (begin_ns,), (span_ns,) = blocks.begin_ns, blocks.span_ns
-                loads.append((begin_ns, begin_ns + span_ns))
+                loads += windows_of(blocks)
                 stop.sleep(IDLE_S)
     finally:
         worker.end()

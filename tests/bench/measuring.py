@@ -26,8 +26,8 @@ from kit.profile.unfinished import folder_of
 from kit.runner.interrupt import StopFlag
 from kit.runner.prepare import ensure_data, prepare
 from kit.runner.progress import RunProgress
+from kit.runner.round_worker import RoundWorker
 from kit.runner.run import Run
-from kit.runner.worker import Worker
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells
@@ -120,7 +120,7 @@ class Held:
         before = {*psutil.Process().children()}
         asked = Ranks(spec, StopFlag())
         (supervisor,) = {*psutil.Process().children()} - before
-        self.worker = Worker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
+        self.worker = RoundWorker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
         try:
             self.worker.prepare()
             self.pid: int = supervisor.children()[0].pid

@@ -14,7 +14,7 @@ from real_worker import cell, spec_of
 from kit.errors import KitError
 from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
-from kit.runner.worker import phase_limit_s
+from kit.runner.round_worker import phase_limit_s
 from kit.runner.worker_processes import Ranks, WorkerFailed
 from kit.worker.messages import Build, Finish, Measure, Segment
 

@@ -112,7 +112,7 @@ class _HeldCell:
         self.reference: _HeldCell | None = None
 
 
-class Worker:
+class RoundWorker:
     """One worker of the round. Every call may raise KeyboardInterrupt; the worker has been ended then.
 
     Args:
