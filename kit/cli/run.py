@@ -128,7 +128,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - read by `
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
         from kit.report.run_plan import plan_report
-        from kit.runner.time_left import TimeLeft
+        from kit.runner.rounds_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
         print_report(plan_report(running.plan, left), "json" if request.as_json else "text")
@@ -175,9 +175,8 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
     """
     from kit.profile.unfinished import resume_command
     from kit.runner.interrupt import StopFlag
-    from kit.runner.next_round import lost_with
-    from kit.runner.progress import RunProgress
-    from kit.runner.quiet import wait_for_quiet
+    from kit.runner.progress import RunProgress, wait_for_quiet
+    from kit.runner.rounds_left import lost_with
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():

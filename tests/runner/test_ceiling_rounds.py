@@ -6,8 +6,8 @@ from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, 
 
 from kit.profile.sensor import SensorReport
 from kit.runner.interrupt import StopFlag
+from kit.runner.rounds_left import TimeLeft
 from kit.runner.run import Run
-from kit.runner.time_left import TimeLeft
 from kit.suites.request import with_ceilings
 from kit.suites.suite import Axes
 

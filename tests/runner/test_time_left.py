@@ -10,10 +10,9 @@ from kit.profile.sensor import SensorReport
 from kit.runner import progress
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
-from kit.runner.next_round import Repeats
 from kit.runner.progress import RunProgress
+from kit.runner.rounds_left import RepeatsToCome, TimeLeft
 from kit.runner.run import Run
-from kit.runner.time_left import TimeLeft
 from kit.suites.plan import plan_bundles
 
 ENERGY = SensorReport(
@@ -152,6 +151,6 @@ def test_long_blocks_and_idle_are_known_beforehand_and_take_as_long_anywhere(con
     for number in range(2):
         time.round_begins(number, shared)
         now_ns += (5 + (2 * 10.4 + 6) * (energy_rounds == "all")) * S
-        time.round_done(Repeats())
+        time.round_done(RepeatsToCome())
     # Two rounds, each of 5 s and what its joules take.
     assert time.estimate().seconds == pytest.approx(2 * 5 + blocks_s * (2 / 4 if energy_rounds == "all" else 1))
