@@ -120,9 +120,9 @@ def is_warm(plan: StepPlan, spent_ns: int, steps: int) -> bool:
     return steps >= STEPS_MAX or (spent_ns >= plan.warmup_s * 1e9 and steps >= plan.warmup_steps)
 
 
-def warm_up_segments(pace: Pace) -> list[Segment]:
+def warm_up_segment(pace: Pace) -> Segment:
     """Return a part of a warm-up."""
-    return [Segment(filling(WARM_UP_PART_S, pace.waited_ns))]
+    return Segment(filling(WARM_UP_PART_S, pace.waited_ns))
 
 
 def probe_segments(pace: Pace) -> list[Segment]:
@@ -196,10 +196,10 @@ def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float
     return max(asked_s, round(needed_ns / 1e9, 1))
 
 
-def long_segments(pace: Pace, seconds: float) -> list[Segment]:
+def long_segment(pace: Pace, seconds: float) -> Segment:
     """Return a part of a block that has so many seconds left, and that must not end before them."""
     group_ns = (pace.pipelined_ns or pace.waited_ns) * pace.per_wait
-    return [Segment(filling(min(seconds, LONG_PART_S), group_ns, is_rounded_up=True), pace.per_wait)]
+    return Segment(filling(min(seconds, LONG_PART_S), group_ns, is_rounded_up=True), pace.per_wait)
 
 
 def idle_s(sensors: Sequence[SensorReport]) -> float:

@@ -30,12 +30,12 @@ from kit.runner.pacing import (
     block_segments,
     event_steps,
     is_warm,
-    long_segments,
+    long_segment,
     pace_ns,
     probe_segments,
     probed_pace,
     stretch_segment,
-    warm_up_segments,
+    warm_up_segment,
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
 from kit.runner.worker_spec import WorkerSpec
@@ -93,8 +93,8 @@ class Groups(NamedTuple):
     duration_ns: int
 
 
-class _HeldCell:
-    """A cell in the worker.
+class _HeldProgram:
+    """The program of a cell in the worker.
 
     Attributes:
         built: what building it gave, for each launch of the cell.
@@ -109,7 +109,7 @@ class _HeldCell:
         self.is_built = self.has_failed = False
         self.fit = Fit(epochs=1, updates=0, reference_ns=[], test_ns=None)
         self.updates = 0  # that the fit is to make
-        self.reference: _HeldCell | None = None
+        self.reference: _HeldProgram | None = None
 
 
 class RoundWorker:
@@ -138,7 +138,7 @@ class RoundWorker:
         self.has_ended = False
         self.measured: set[LaunchKey] = set()
         self.launches: dict[LaunchKey, Launch] = {}
-        self._programs = {cell.key: _HeldCell(index, cell) for index, cell in enumerate(plan.cells)}
+        self._programs = {cell.key: _HeldProgram(index, cell) for index, cell in enumerate(plan.cells)}
         for group in groups:
             for key in self._programs.keys() & {*group.cells}:
                 self.launches[key, group.key] = Launch(
@@ -155,7 +155,7 @@ class RoundWorker:
         self._asked, self._plan, self._limit_s = asked, steps, phase_limit_s()
         self._counters: list[str] = []
         self._phase: PhaseName = "start"
-        self._at: _HeldCell | None = None  # the program that the worker is busy with
+        self._at: _HeldProgram | None = None  # the program that the worker is busy with
 
     # What the round asks.
 
@@ -216,8 +216,7 @@ class RoundWorker:
             program.pace = program.pace.after(segments, waits_ns)
             groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
-                steps = segment.waits * segment.per_wait
-                groups = Groups(segment.per_wait, steps, int(groups_ns.sum()))
+                groups = Groups(segment.per_wait, segment.steps, int(groups_ns.sum()))
             return self._as_blocks(cycle, measured, step_ns, groups, lead_in=segments[0].waits), step_ns
 
         return self._turn(program, block)
@@ -230,13 +229,12 @@ class RoundWorker:
             parts: list[Measured] = []
             steps = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
-                segments = long_segments(program.pace, left_s)
-                measured, (waits_ns,) = self._measure("energy", program, segments, is_block=True, is_summed=True)
+                segment = long_segment(program.pace, left_s)
+                measured, (waits_ns,) = self._measure("energy", program, [segment], is_block=True, is_summed=True)
                 parts.append(measured)
-                ran = segments[0].waits * segments[0].per_wait
-                steps, duration_ns = steps + ran, duration_ns + int(waits_ns.sum())
+                steps, duration_ns = steps + segment.steps, duration_ns + int(waits_ns.sum())
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
-                program.pace = program.pace.after_groups(float(waits_ns.sum()) / ran)
+                program.pace = program.pace.after_groups(float(waits_ns.sum()) / segment.steps)
             whole = replace(
                 parts[0],
                 span_ns=span_ns,
@@ -325,7 +323,7 @@ class RoundWorker:
 
     # How it is done.
 
-    def _build(self, program: _HeldCell) -> int | None:
+    def _build(self, program: _HeldProgram) -> int | None:
         cell, spec = program.cell, self.spec
         seed = spec.seed + (spec.fit_number if cell.task == "fit" else 0)
         part = LaunchPart()
@@ -347,13 +345,13 @@ class RoundWorker:
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
 
-    def _warm_up(self, program: _HeldCell) -> tuple[LaunchPart, Steps]:
+    def _warm_up(self, program: _HeldProgram) -> tuple[LaunchPart, Steps]:
         """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
         while not is_warm(plan, spent_ns, steps):
-            measured, (step_ns,) = self._measure("warmup", program, warm_up_segments(program.pace))
+            measured, (step_ns,) = self._measure("warmup", program, [warm_up_segment(program.pace)])
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
@@ -365,7 +363,7 @@ class RoundWorker:
         phase = Phase(name="warmup", begin_ns=begin_ns, duration_ns=spent_ns)
         return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
 
-    def _begin_fit(self, program: _HeldCell, epoch_updates: int) -> None:
+    def _begin_fit(self, program: _HeldProgram, epoch_updates: int) -> None:
         """Plan the updates of a fit, and build its reference: the same program, on resident batches."""
         plan = self._plan
         whole = plan.epochs * epoch_updates
@@ -377,21 +375,21 @@ class RoundWorker:
             raise WorkerFailed(reason("refused", message=what), goes_on=True)
         program.fit = Fit(epochs=plan.epochs, updates=1, epoch_updates=epoch_updates, reference_ns=[], test_ns=None)
         cell = replace(program.cell, task="train", feed="device")
-        program.reference = _HeldCell(len(self.plan.cells) + program.index, cell)
+        program.reference = _HeldProgram(len(self.plan.cells) + program.index, cell)
         self._build(program.reference)
 
-    def _refer(self, program: _HeldCell) -> float:
+    def _refer(self, program: _HeldProgram) -> float:
         """Run the reference of a fit; return the seconds that it took."""
         reference = program.reference
         assert reference is not None
         segments = block_segments(reference.pace, REFERENCE_S, self._plan.lead_in_s)
         measured, waits_ns = self._measure("steady", reference, segments)
         reference.pace = reference.pace.after(segments, waits_ns)
-        steps = segments[-1].waits * segments[-1].per_wait
-        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, float(waits_ns[-1].sum()) / steps])
+        step_ns = float(waits_ns[-1].sum()) / segments[-1].steps
+        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, step_ns])
         return measured.span_ns / 1e9
 
-    def _stretch(self, program: _HeldCell, cycle: int) -> tuple[Blocks, Steps, int]:
+    def _stretch(self, program: _HeldProgram, cycle: int) -> tuple[Blocks, Steps, int]:
         reference_s = self._refer(program)
         fit, is_waited = program.fit, program.cell.device == "cpu"
         assert fit.epoch_updates is not None
@@ -401,7 +399,7 @@ class RoundWorker:
         left = min(in_epoch, program.updates - fit.updates)
         segment = stretch_segment(pace, reference_s, left, is_waited=is_waited)
         measured, (waits_ns,) = self._measure("steady", program, [segment], is_block=True)
-        steps, duration_ns = segment.waits * segment.per_wait, int(waits_ns.sum())
+        steps, duration_ns = segment.steps, int(waits_ns.sum())
         program.fit = fit = replace(fit, updates=fit.updates + steps)
         program.pace = Pace(duration_ns / steps)
         step_ns = waits_ns if is_waited else NO_STEPS
@@ -442,7 +440,7 @@ class RoundWorker:
     def _launches_of(self, key: str) -> dict[LaunchKey, Launch]:
         return {known: launch for known, launch in self.launches.items() if known[0] == key}
 
-    def _turn(self, program: _HeldCell | None, do: Callable[[], Result]) -> Result | None:
+    def _turn(self, program: _HeldProgram | None, do: Callable[[], Result]) -> Result | None:
         """Let the worker run for one thing, and stop it again; None where it or the program has failed, or fails."""
         if self.has_ended or (program is not None and program.has_failed):
             return None
@@ -479,7 +477,7 @@ class RoundWorker:
     def _measure(
         self,
         phase: PhaseName,
-        program: _HeldCell,
+        program: _HeldProgram,
         segments: list[Segment],
         *,
         is_block: bool = False,
