@@ -213,14 +213,14 @@ def _period_ns(sensors: Sequence[SensorReport]) -> int:
     return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in sensors), default=0)
 
 
-def stretch_segment(step_ns: float, reference_s: float, left: int, *, is_waited: bool) -> Segment:
+def stretch_segment(step_ns: float, reference_s: float, most: int, *, is_waited: bool) -> Segment:
     """Return a stretch of a fit.
 
     Args:
         step_ns: of the stretch before it; of its reference before the first.
         reference_s: that its reference has just taken.
-        left: steps of the epoch, or of the fit: no stretch goes beyond.
+        most: steps that are left of the epoch, or of the fit.
         is_waited: whether each step is waited for, as on a CPU, or only the last.
     """
-    steps = min(filling(max(STRETCH_S, STRETCH_REFERENCES * reference_s), step_ns), left)
+    steps = min(filling(max(STRETCH_S, STRETCH_REFERENCES * reference_s), step_ns), most)
     return Segment(steps) if is_waited else Segment(1, steps)

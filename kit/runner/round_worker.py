@@ -396,8 +396,8 @@ class RoundWorker:
         in_epoch = fit.epoch_updates - fit.updates % fit.epoch_updates
         # Before its first stretch the reference shows its pace.
         pace = program.pace.waited_ns if cycle else fit.reference_ns[-1]
-        left = min(in_epoch, program.updates - fit.updates)
-        segment = stretch_segment(pace, reference_s, left, is_waited=is_waited)
+        most = min(in_epoch, program.updates - fit.updates)
+        segment = stretch_segment(pace, reference_s, most, is_waited=is_waited)
         measured, (waits_ns,) = self._measure("steady", program, [segment], is_block=True)
         steps, duration_ns = segment.steps, int(waits_ns.sum())
         program.fit = fit = replace(fit, updates=fit.updates + steps)
