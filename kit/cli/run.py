@@ -22,7 +22,7 @@ from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_g
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
     from kit.profile.unfinished import RunPlan
-    from kit.runner.running import Running
+    from kit.runner.running import RunUnderWay
 
 EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
@@ -168,7 +168,7 @@ def request_of(context: click.Context) -> RunRequest:
     return RunRequest(**fields)
 
 
-def measure(running: Running, request: RunRequest, *, shows_table: bool = False) -> Profile | None:
+def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = False) -> Profile | None:
     """Measure what remains and return the profile, which is written; null where the run was interrupted.
 
     The last line then says how to resume, below the table of the whole rounds where that is to be shown.
@@ -208,7 +208,7 @@ def measure(running: Running, request: RunRequest, *, shows_table: bool = False)
     return profile
 
 
-def begin(request: RunRequest, typed: Collection[str] = ()) -> Running:
+def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
     """Begin the run that is asked for, or resume it with the options that were `typed` again.
 
     A dry run begins, too, so that it is refused as the run would be; then its folder goes again.
@@ -216,11 +216,11 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Running:
     from kit.profile.unfinished import UnfinishedRun
     from kit.runner.hosts import allocated_hosts
     from kit.runner.prepare import plan_run
-    from kit.runner.running import Running, profile_path
+    from kit.runner.running import RunUnderWay, profile_path
 
     if request.resume:
         again = {option: value for option, value in request.decided().items() if option in typed}
-        running = Running.resume(Path(request.out), request, again)
+        running = RunUnderWay.resume(Path(request.out), request, again)
         allocated_hosts(running.plan.suite.hosts)
         _say_who_reaches_ranks(running.plan)
         return running
@@ -229,7 +229,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Running:
     unfinished = UnfinishedRun.begin(
         profile_path(request.out, plan.suite.name, plan.id, plan.created, replace=request.force), plan
     )
-    running = Running(unfinished, plan)
+    running = RunUnderWay(unfinished, plan)
     if request.dry_run:
         unfinished.remove()
     return running
@@ -242,7 +242,7 @@ def _say_who_reaches_ranks(plan: RunPlan) -> None:
         say(line)
 
 
-def _print_table(running: Running) -> None:
+def _print_table(running: RunUnderWay) -> None:
     """Print what failed to standard error, then the run's table with the next commands.
 
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
@@ -263,7 +263,7 @@ def _print_table(running: Running) -> None:
         click.echo(str(running.path))
 
 
-def say_failures(running: Running) -> None:
+def say_failures(running: RunUnderWay) -> None:
     """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
     from kit.report.sentences import sentence

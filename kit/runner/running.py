@@ -76,7 +76,7 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
     return path
 
 
-class Running:
+class RunUnderWay:
     """A run under way, its folder open.
 
     Attributes:

@@ -27,7 +27,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.prepare import ensure_data, prepare
 from kit.runner.progress import RunProgress
 from kit.runner.round_worker import RoundWorker
-from kit.runner.running import Running
+from kit.runner.running import RunUnderWay
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells
@@ -75,7 +75,7 @@ def run_rounds(  # noqa: PLR0917
             variant.name: VariantTable(python=variant.python, image=variant.image, env=variant.env)
             for variant in variants
         }
-        run = Running.resume(out, RunRequest(variants=named))
+        run = RunUnderWay.resume(out, RunRequest(variants=named))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         measure = Measure(rounds=rounds, cycles=cycles, share=["task"])
@@ -84,7 +84,7 @@ def run_rounds(  # noqa: PLR0917
         )
         used = ensure_data(cells, data)
         plan = prepare(RunRequest(), suite, cells, variants, skipped=[], data=used)
-        run = Running.begin(out, plan)
+        run = RunUnderWay.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)
 

@@ -226,11 +226,11 @@ def _table(file: str) -> None:
 def _journal(file: str) -> None:
     """Read an unfinished run, as resuming it does, without comparing this machine with that of its begin."""
     from kit.profile.unfinished import UnfinishedRun
-    from kit.runner.running import Running
+    from kit.runner.running import RunUnderWay
 
     kept = UnfinishedRun.reopen(Path(file))
     try:
-        Running(kept, kept.plan)
+        RunUnderWay(kept, kept.plan)
     finally:
         kept.close()
 
