@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from profile_builder import MS, S
 
+from kit.profile.launch import StepPlan
 from kit.runner.pacing import (
     GROUP_MAX_S,
     STEPS_MAX,
@@ -13,6 +14,7 @@ from kit.runner.pacing import (
     Pace,
     block_segments,
     event_steps,
+    is_warm,
     long_segment,
     pace_ns,
     probe_segments,
@@ -117,6 +119,14 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
         spent_ns += segment.waits * segment.per_wait * step_ns
         pace = pace.after_groups(step_ns)
     assert 12 * S <= spent_ns <= 1.01 * 12 * S
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "steps", "ends"), [(0.9, 500, False), (1.0, 9, False), (1.0, 10, True), (0.2, STEPS_MAX, True)]
+)
+def test_a_warm_up_ends_after_its_time_and_its_least_steps(spent_s, steps, ends):
+    plan = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
+    assert is_warm(plan, int(spent_s * S), steps) is ends
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])
