@@ -11,8 +11,8 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.launch import StepPlan
 from kit.profile.schema import Group
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks
-from kit.runner.worker import Worker
+from kit.runner.round_worker import RoundWorker
+from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Join, Prepare
@@ -55,7 +55,7 @@ def worker_of(spec, asked=Ranks, **plan):
     """The runner's side of a started worker; ended with the body. `asked` may stand in for the processes."""
     group = Group(key=GROUP, cells=[cell.key for cell in spec.cells], baseline=spec.cells[0].key)
     steps = msgspec.structs.replace(PLAN, **plan)
-    worker = Worker(WorkerPlan("test", list(spec.cells)), spec, asked(spec, StopFlag()), steps, [group], 0)
+    worker = RoundWorker(WorkerPlan("test", list(spec.cells)), spec, asked(spec, StopFlag()), steps, [group], 0)
     try:
         worker.prepare()
         yield worker

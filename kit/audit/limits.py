@@ -60,7 +60,7 @@ FULL_PCT, COMPUTING_FRACTION = 95.0, 0.05
 USED_PCT = 0.0
 
 # --- Accelerators
-# A worker runs so many steps between two waits that a wait costs less (`kit.runner.segments`).
+# A worker runs so many steps between two waits that a wait costs less (`kit.runner.pacing`).
 WAIT_PCT = 1.0
 # A step without a wait of its own takes no longer than one with; blocks of a disturbed machine lie this far apart.
 ABOVE_LATENCY_PCT = 20.0

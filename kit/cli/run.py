@@ -22,7 +22,7 @@ from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_g
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
     from kit.profile.unfinished import RunPlan
-    from kit.runner.run import Run
+    from kit.runner.running import RunUnderWay
 
 EXIT_FAILED_CELLS = 3
 # What every framework takes for a seed.
@@ -128,7 +128,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - read by `
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
         from kit.report.run_plan import plan_report
-        from kit.runner.time_left import TimeLeft
+        from kit.runner.rounds_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
         print_report(plan_report(running.plan, left), "json" if request.as_json else "text")
@@ -168,16 +168,15 @@ def request_of(context: click.Context) -> RunRequest:
     return RunRequest(**fields)
 
 
-def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> Profile | None:
+def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = False) -> Profile | None:
     """Measure what remains and return the profile, which is written; null where the run was interrupted.
 
     The last line then says how to resume, below the table of the whole rounds where that is to be shown.
     """
     from kit.profile.unfinished import resume_command
     from kit.runner.interrupt import StopFlag
-    from kit.runner.next_round import lost_with
-    from kit.runner.progress import RunProgress
-    from kit.runner.quiet import wait_for_quiet
+    from kit.runner.progress import RunProgress, wait_for_quiet
+    from kit.runner.rounds_left import lost_with
 
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
@@ -209,20 +208,19 @@ def measure(running: Run, request: RunRequest, *, shows_table: bool = False) -> 
     return profile
 
 
-def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
+def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
     """Begin the run that is asked for, or resume it with the options that were `typed` again.
 
     A dry run begins, too, so that it is refused as the run would be; then its folder goes again.
     """
     from kit.profile.unfinished import UnfinishedRun
     from kit.runner.hosts import allocated_hosts
-    from kit.runner.output import profile_path
     from kit.runner.prepare import plan_run
-    from kit.runner.run import Run
+    from kit.runner.running import RunUnderWay, profile_path
 
     if request.resume:
         again = {option: value for option, value in request.decided().items() if option in typed}
-        running = Run.resume(Path(request.out), request, again)
+        running = RunUnderWay.resume(Path(request.out), request, again)
         allocated_hosts(running.plan.suite.hosts)
         _say_who_reaches_ranks(running.plan)
         return running
@@ -231,20 +229,20 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
     unfinished = UnfinishedRun.begin(
         profile_path(request.out, plan.suite.name, plan.id, plan.created, replace=request.force), plan
     )
-    running = Run(unfinished, plan)
+    running = RunUnderWay(unfinished, plan)
     if request.dry_run:
         unfinished.remove()
     return running
 
 
 def _say_who_reaches_ranks(plan: RunPlan) -> None:
-    from kit.runner.rank_network import lines_before
+    from kit.runner.worker_processes import lines_before
 
     for line in lines_before(plan):
         say(line)
 
 
-def _print_table(running: Run) -> None:
+def _print_table(running: RunUnderWay) -> None:
     """Print what failed to standard error, then the run's table with the next commands.
 
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
@@ -265,7 +263,7 @@ def _print_table(running: Run) -> None:
         click.echo(str(running.path))
 
 
-def say_failures(running: Run) -> None:
+def say_failures(running: RunUnderWay) -> None:
     """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
     from kit.report.sentences import sentence

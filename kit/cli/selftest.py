@@ -17,7 +17,7 @@ from kit.devices.catalog import DEVICES
 from kit.suites.request import RunRequest
 
 if TYPE_CHECKING:
-    from kit.runner.run import Run
+    from kit.runner.running import RunUnderWay
 
 HOST = "cpu"
 
@@ -82,16 +82,15 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     return code
 
 
-def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple[RunRequest, Run | None]:
+def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple[RunRequest, RunUnderWay | None]:
     """Begin the run of the first hour, with its sensors' responses to a load; no run where that was interrupted."""
     from msgspec.structs import replace
 
     from kit.audit.first_hour import SUITE
     from kit.runner.interrupt import StopFlag
-    from kit.runner.output import profile_path
     from kit.runner.prepare import plan_run
     from kit.runner.response import sensor_responses
-    from kit.runner.run import Run
+    from kit.runner.running import RunUnderWay, profile_path
 
     context = click.get_current_context()
     for name in ("workload", "task", "batch", "rounds", "seed"):
@@ -105,6 +104,6 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     say(f"loading the {device}, to see how its sensors respond")
     with stop.deferring_interrupts():
         try:
-            return request, Run.begin(path, replace(plan, responses=sensor_responses(plan, stop)))
+            return request, RunUnderWay.begin(path, replace(plan, responses=sensor_responses(plan, stop)))
         except KeyboardInterrupt:
             return request, None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kit.profile.clock import Certificate
 from kit.profile.facts import FACTS, fact_of, kind_of, title_of
 from kit.profile.identity import Facts, Identity
@@ -14,11 +16,46 @@ from kit.report.sentences import sentence
 from kit.report.values_in_words import by_name, duration
 
 if TYPE_CHECKING:
-    from kit.runner.examine import DataFinding, Examination, Finding
+    from kit.devices.device import Condition
+    from kit.workloads.data.dataset import Split
 
 NONE_DETECTED = "none detected"
 # Who set an environment variable is said unless it is the user.
 USER = "user"
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a measurement needs, whether it is here, and what would change that."""
+
+    subject: str
+    here: bool
+    detail: str
+
+
+class ExaminedBackend(Examined, frozen=True, kw_only=True):
+    """One framework."""
+
+    devices: dict[str, int] | None = None  # kind -> how many it sees
+
+
+class ExaminedData(Examined, frozen=True, kw_only=True):
+    """One data set."""
+
+    folder: str  # where it is, or would be
+    samples: dict[Split, int] | None = None  # None: not here, or not usable
+    checksum_known: bool | None = None
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that `kit doctor` looks at."""
+
+    cpus: list[int]
+    container: Facts  # `container.…`
+    conditions: list[Condition]
+    backends: list[ExaminedBackend]
+    data: list[ExaminedData]
+    clocks: list[Examined]
+    sensors: list[SensorReport]
 
 
 def machine_lines(before: Facts, after: Facts | None = None) -> dict[str, str]:
@@ -99,7 +136,7 @@ def clock_report(certificate: Certificate) -> Report:
     return Report("kit clock", [], tables, records=[record], document=certificate, is_wide=True)
 
 
-def data_report(findings: Sequence[DataFinding]) -> Report:
+def data_report(findings: Sequence[ExaminedData]) -> Report:
     """Return what `kit data` prints."""
     return _report("kit data", [_findings("", findings)], findings)._replace(is_wide=True)
 
@@ -122,7 +159,7 @@ def examination_report(examination: Examination) -> Report:
     return _report("kit doctor", tables, examination)
 
 
-def _findings(title: str, findings: Iterable[Finding]) -> Table:
+def _findings(title: str, findings: Iterable[Examined]) -> Table:
     """Return a row each: the subject, whether it is here, and where or what would change that."""
     rows = [[finding.subject, "yes" if finding.here else "no", finding.detail] for finding in findings]
     return words_table(title, rows)

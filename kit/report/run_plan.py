@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
@@ -13,11 +13,17 @@ from kit.report.report_table import Report, plain_table
 from kit.report.values_in_words import about, counted, one_line
 
 if TYPE_CHECKING:
-    from kit.runner.time_left import Estimate
     from kit.suites.suite import Suite
 
 
-def summary(plan: RunPlan, left: Estimate) -> str:
+class TimeNeeded(NamedTuple):
+    """How long a run takes; `is_least` where fits, a user's own steps or a precision asked for leave that open."""
+
+    seconds: float
+    is_least: bool
+
+
+def summary(plan: RunPlan, left: TimeNeeded) -> str:
     """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes``."""
     suite = plan.suite
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
@@ -26,7 +32,7 @@ def summary(plan: RunPlan, left: Estimate) -> str:
     return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}"
 
 
-def _takes(left: Estimate, cells: Sequence[Cell], steps: StepPlan) -> str:
+def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     """Return ``about 5 minutes plus 9 fits of 2 epochs per round``: nobody knows the time of whole fits before."""
     takes = about(left.seconds, is_least=left.is_least)
     fits = sum(cell.task == "fit" for cell in cells) if steps.fit_steps is None else 0
@@ -34,7 +40,7 @@ def _takes(left: Estimate, cells: Sequence[Cell], steps: StepPlan) -> str:
     return f"{takes} plus {each}" if fits else takes
 
 
-def plan_report(plan: RunPlan, left: Estimate) -> Report:
+def plan_report(plan: RunPlan, left: TimeNeeded) -> Report:
     """Return the groups with their members as tables name them, the baseline marked, under the summary."""
     suite, by_key = plan.suite, {cell.key: cell for cell in plan.cells}
     members_of = [[by_key[key] for key in group.cells] for group in plan.groups]
@@ -56,7 +62,7 @@ def plan_report(plan: RunPlan, left: Estimate) -> Report:
     return Report("kit run --dry-run", [headline], [plain_table("", ("", ""), rows)], document=document)
 
 
-def suites_report(suites: Sequence[tuple[Suite, Sequence[Cell], int, Estimate]]) -> Report:
+def suites_report(suites: Sequence[tuple[Suite, Sequence[Cell], int, TimeNeeded]]) -> Report:
     """Return what `kit suites` prints: of each suite its cells, how many groups they make, and how long it takes."""
     rows, records = [], []
     for suite, cells, groups, left in suites:

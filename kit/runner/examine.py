@@ -5,59 +5,21 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
-import msgspec
-
 from kit.backends.catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
 from kit.devices.catalog import DEVICES
-from kit.devices.device import Condition
 from kit.errors import KitError
 from kit.fingerprint.doctor_checks import conditions
 from kit.fingerprint.this_machine import container
 from kit.profile.clock import ClockSource
-from kit.profile.identity import Facts
 from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
+from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
 from kit.report.sentences import sentence
-from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import SPLITS, DataError, Split, data_folder
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a measurement needs, whether it is here, and what would change that."""
-
-    subject: str
-    here: bool
-    detail: str
-
-
-class BackendFinding(Finding, frozen=True, kw_only=True):
-    """One framework."""
-
-    devices: dict[str, int] | None = None  # kind -> how many it sees
-
-
-class DataFinding(Finding, frozen=True, kw_only=True):
-    """One data set."""
-
-    folder: str  # where it is, or would be
-    samples: dict[Split, int] | None = None  # None: not here, or not usable
-    checksum_known: bool | None = None
-
-
-class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that `kit doctor` looks at."""
-
-    cpus: list[int]
-    container: Facts  # `container.…`
-    conditions: list[Condition]
-    backends: list[BackendFinding]
-    data: list[DataFinding]
-    clocks: list[Finding]
-    sensors: list[SensorReport]
+from kit.workloads.data.dataset import SPLITS, DataError, data_folder
 
 
 def examine() -> Examination:
@@ -78,32 +40,32 @@ def examine() -> Examination:
         )
 
 
-def _backend(name: str) -> BackendFinding:
+def _backend(name: str) -> ExaminedBackend:
     python = interpreter_for(name)
     try:
         probe = find_backend(name, devices=True)
     except KitError as error:
-        return BackendFinding(subject=name, here=False, detail=str(error))
+        return ExaminedBackend(subject=name, here=False, detail=str(error))
     if probe.version is None:
         remedy = f"install it there, or set {CATALOG[name].interpreter_variable} to a Python that has it"
-        return BackendFinding(subject=name, here=False, detail=f"not installed for {python}; {remedy}")
+        return ExaminedBackend(subject=name, here=False, detail=f"not installed for {python}; {remedy}")
     if probe.devices is None:
         detail = f"{probe.version}, run by {python}, cannot be imported: {probe.why_no_devices}"
-        return BackendFinding(subject=name, here=False, detail=detail)
+        return ExaminedBackend(subject=name, here=False, detail=detail)
     kinds = {kind: count for kind, count in probe.devices.items() if count}
     runs_on = ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items()) or "no device"
     detail = f"{probe.version}, run by {python}; runs on: {runs_on}"
-    return BackendFinding(subject=name, here=True, detail=detail, devices=probe.devices)
+    return ExaminedBackend(subject=name, here=True, detail=detail, devices=probe.devices)
 
 
-def _data(name: str) -> DataFinding:
+def _data(name: str) -> ExaminedData:
     try:
         return examine_data(name)
     except DataError as error:  # KIT_DATA is wrong: everything else is to be told all the same
-        return DataFinding(subject=name, here=False, detail=str(error), folder="")
+        return ExaminedData(subject=name, here=False, detail=str(error), folder="")
 
 
-def examine_data(name: str) -> DataFinding:
+def examine_data(name: str) -> ExaminedData:
     """Look for a data set, and read and check it where it is."""
     data = DATASETS[name]
     # Data that is drawn has no file.
@@ -113,15 +75,15 @@ def examine_data(name: str) -> DataFinding:
         detail = f"not in {folder} yet: {names}; download with `kit data fetch {name}`"
         if container().text("container.image"):
             detail = sentence(reason("data_not_mounted", data=name, folder=str(data_folder())))
-        return DataFinding(subject=name, here=False, detail=detail, folder=str(folder))
+        return ExaminedData(subject=name, here=False, detail=detail, folder=str(folder))
     try:
         samples = {split: len(data.load(split).targets) for split in SPLITS}
         known = data.checksum_known()
     except DataError as error:
-        return DataFinding(subject=name, here=False, detail=str(error), folder=str(folder))
+        return ExaminedData(subject=name, here=False, detail=str(error), folder=str(folder))
     counted = " and ".join(f"{count:,} {split}" for split, count in samples.items())
     checksum = "the checksum is right" if known else "the checksum is unknown"
-    return DataFinding(
+    return ExaminedData(
         subject=name,
         here=True,
         detail=f"in {folder}; {counted} samples; {checksum}",
@@ -131,7 +93,7 @@ def examine_data(name: str) -> DataFinding:
     )
 
 
-def fetch_data(name: str) -> DataFinding:
+def fetch_data(name: str) -> ExaminedData:
     """Download what is missing of a data set; read and check it.
 
     Raises:
@@ -144,9 +106,9 @@ def fetch_data(name: str) -> DataFinding:
     return finding
 
 
-def _clock(source: ClockSource) -> Finding:
+def _clock(source: ClockSource) -> Examined:
     try:
         _, why = choose_source(source)
     except ClockError as error:
-        return Finding(subject=source, here=False, detail=str(error))
-    return Finding(subject=source, here=True, detail=why)
+        return Examined(subject=source, here=False, detail=str(error))
+    return Examined(subject=source, here=True, detail=why)

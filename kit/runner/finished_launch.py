@@ -1,29 +1,61 @@
-"""A finished launch: its steps, what the sampler saw of its blocks, its joules, and what bounded its devices."""
+"""A finished launch: its steps, what the sampler saw of its blocks, its joules, and what bounded its devices.
+
+look │ idle │ workers start … workers end │ idle │ look
+
+No worker is alive at a look, nor in the idle of a round with joules: what computes on a board then is another's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from kit.compare.clean import DEVICE_OTHERS
+from kit.devices.catalog import DEVICES
+from kit.devices.limits import SLOWED_LEAST_PCT, is_capped
 from kit.profile.cell import Cell
+from kit.profile.identity import Accelerator
 from kit.profile.launch import Blocks, Launch
 from kit.profile.reason import Reason, reason
-from kit.profile.sensor import NO_SENSOR, Energy
+from kit.profile.sensor import NO_SENSOR, Energy, SensorSummary
 from kit.profile.store import timed_steps
 from kit.profile.unfinished import SavedLaunch
-from kit.runner.boards import Boards, board_marks, why_not_its_joules
-from kit.runner.energy import Idle
-from kit.runner.worker import Worker
+from kit.runner.round_worker import NO_STEPS, RoundWorker
 from kit.sensors.samples import Samples
 from kit.stats.energy import Window
 from kit.stats.modes_and_trends import percentile_ns
 
+# How the name of a sensor ends that shows what slows a board; each reason has a name below it.
+THROTTLED = ".throttled"
+
+Boards = Mapping[str, Sequence[Accelerator]]  # by PCI bus id: as each was at the looks
+
+
+class Idle(NamedTuple):
+    """The stretches of a round in which no worker was alive."""
+
+    before: Window
+    after: Window
+
+
+def look(cells: Iterable[Cell]) -> list[Accelerator]:
+    """Return how the boards of the kinds of device of these cells are now."""
+    return [state for kind in dict.fromkeys(cell.device for cell in cells) for state in DEVICES[kind].states()]
+
+
+def boards_seen(*looks: Sequence[Accelerator]) -> Boards:
+    """Return what some looks saw of each board."""
+    seen: dict[str, list[Accelerator]] = {}
+    for state in (state for states in looks for state in states if state.device_id is not None):
+        seen.setdefault(str(state.device_id), []).append(state)
+    return seen
+
 
 def finished_launches(
-    worker: Worker, samples: Samples | None, boards: Boards, idle: Idle | None = None
+    worker: RoundWorker, samples: Samples | None, boards: Boards, idle: Idle | None = None
 ) -> Iterator[SavedLaunch]:
     """Yield the launches of a worker that has ended, as they are saved.
 
@@ -34,7 +66,7 @@ def finished_launches(
         idle: of the round, where it has joules.
     """
     for key, launch in worker.launches.items():
-        step_ns = np.concatenate([*worker.steps[key], np.array([], np.int64)])
+        step_ns = np.concatenate([*worker.steps[key], NO_STEPS])
         timed_ns = timed_steps(launch, step_ns)
         launch.p95_ns, launch.p99_ns = percentile_ns(timed_ns, 95), percentile_ns(timed_ns, 99)
         cell, long_block = worker.cell(launch.cell_key), worker.long_blocks.get(key)
@@ -44,12 +76,12 @@ def finished_launches(
             _add_sampled(worker, launch, long_block, samples, boards, idle)
         if long_block is not None and not any(energy.kind == "steady" for energy in launch.energy):
             launch.energy.append(_unread(long_block, cell))
-        launch.notes += board_marks(launch, boards)
+        launch.notes += _board_marks(launch, boards)
         yield SavedLaunch(launch=launch, step_ns=step_ns.tobytes())
 
 
 def _add_sampled(  # noqa: PLR0917
-    worker: Worker, launch: Launch, long_block: Blocks | None, samples: Samples, boards: Boards, idle: Idle | None
+    worker: RoundWorker, launch: Launch, long_block: Blocks | None, samples: Samples, boards: Boards, idle: Idle | None
 ) -> None:
     """Add gauges, of what runs as people run it, and joules: of the launch's own devices alone."""
     cell = worker.cell(launch.cell_key)
@@ -57,7 +89,7 @@ def _add_sampled(  # noqa: PLR0917
     if on_cpu or launch.device_ids:
         samples = samples.for_devices(() if on_cpu else launch.device_ids)
     # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
-    windows = _windows(launch.blocks if on_cpu or long_block is None else long_block)
+    windows = windows_of(launch.blocks if on_cpu or long_block is None else long_block)
     if windows:
         launch.sensors, launch.sensor_reasons = (
             samples.summaries(windows),
@@ -66,7 +98,7 @@ def _add_sampled(  # noqa: PLR0917
     entries = list[Energy]()
     is_asked = worker.has_energy
     if long_block is not None:
-        (steps,), (window,) = long_block.steps, _windows(long_block)
+        (steps,), (window,) = long_block.steps, windows_of(long_block)
         others = (long_block.counters.get(DEVICE_OTHERS) or [0])[0]
         entries += [
             _without_joules(entry, reason("device_shared", processes=others)) if others else entry
@@ -74,7 +106,7 @@ def _add_sampled(  # noqa: PLR0917
         ]
     if cell.task == "fit" and launch.gave_number and is_asked:
         steps = sum(launch.blocks.steps)
-        entries += samples.energy("fit", _windows(launch.blocks), steps * cell.batch, steps)
+        entries += samples.energy("fit", windows_of(launch.blocks), steps * cell.batch, steps)
     # What came before the end of the first step.
     phases = {phase.name: phase for phase in launch.phases}
     if idle is not None and is_asked and "build" in phases and "first_step" in phases:
@@ -87,7 +119,7 @@ def _add_sampled(  # noqa: PLR0917
     launch.energy += entries
 
 
-def _windows(blocks: Blocks) -> list[Window]:
+def windows_of(blocks: Blocks) -> list[Window]:
     """Return begin and end of each block."""
     return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
 
@@ -113,7 +145,7 @@ def _on_board(entry: Energy, boards: Boards) -> Energy:
     states = boards.get(entry.device_id or "", ())
     known = [state.processes for state in states if state.processes is not None]
     entry = replace(entry, idle_processes=max(known, default=None))
-    why = why_not_its_joules(states)
+    why = _why_not_its_joules(states)
     return entry if why is None else _without_joules(entry, why)
 
 
@@ -125,7 +157,7 @@ def _without_joules(entry: Energy, why: Reason) -> Energy:
 
 def _unread(long_block: Blocks, cell: Cell) -> Energy:
     """Return a long block that no sensor saw: an external meter may have."""
-    (steps,), ((begin_ns, end_ns),) = long_block.steps, _windows(long_block)
+    (steps,), ((begin_ns, end_ns),) = long_block.steps, windows_of(long_block)
     return Energy(
         sensor=NO_SENSOR,
         joules_j=None,
@@ -136,3 +168,37 @@ def _unread(long_block: Blocks, cell: Cell) -> Energy:
         begin_ns=begin_ns,
         steps=steps,
     )
+
+
+def _board_marks(launch: Launch, boards: Boards) -> list[Reason]:
+    """Return what bounded a launch on its boards; each once, the gravest board's."""
+    states = [state for device_id in launch.device_ids for state in boards.get(device_id, ())]
+    return [*_throttled(launch.sensors), *_capped(states), *_shared(states)]
+
+
+def _why_not_its_joules(states: Sequence[Accelerator]) -> Reason | None:
+    """Return why what a board drew is not a worker's alone; None where it is."""
+    if any(state.mig for state in states):
+        return reason("gpu_in_slices")
+    return next(iter(_shared(states)), None)
+
+
+def _throttled(sensors: Mapping[str, SensorSummary]) -> list[Reason]:
+    shares = {name: summary.mean for name, summary in sensors.items() if name.endswith(THROTTLED)}
+    worst = max(shares, key=lambda name: shares[name], default=None)
+    if worst is None or shares[worst] < SLOWED_LEAST_PCT:
+        return []
+    causes = {name.removeprefix(f"{worst}."): summary.mean for name, summary in sensors.items() if f"{worst}." in name}
+    listed = ", ".join(name.replace("_", " ") for name in sorted(causes, key=lambda name: -causes[name]))
+    return [reason("device_throttled", share_pct=shares[worst], causes=listed)]
+
+
+def _capped(states: Iterable[Accelerator]) -> list[Reason]:
+    caps = [(state.power_cap_w or 0.0, state.power_cap_default_w or 0.0) for state in states if is_capped(state)]
+    cap_w, default_w = min(caps, default=(0.0, 0.0))
+    return [reason("power_capped", cap_w=cap_w, default_w=default_w)] if caps else []
+
+
+def _shared(states: Iterable[Accelerator]) -> list[Reason]:
+    processes = max((state.processes or 0 for state in states), default=0)
+    return [reason("device_shared", processes=processes)] if processes else []

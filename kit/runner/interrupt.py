@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 # Ctrl-C, an orderly end, and the terminal that has gone.
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# How soon an interrupt is heeded while a worker works, or the machine idles.
+LOOK_EVERY_S = 0.5
 
 
 class StopFlag:
@@ -34,6 +37,13 @@ class StopFlag:
         """Raise KeyboardInterrupt where one has come."""
         if self.requested:
             raise KeyboardInterrupt
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep so long, or raise KeyboardInterrupt where one comes."""
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            self.check()
+            time.sleep(min(left_s, LOOK_EVERY_S))
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self.requested = True

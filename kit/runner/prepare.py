@@ -29,12 +29,12 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
-from kit.runner.cpus import threads_here, usable_cpus
-from kit.runner.energy import planned_s
 from kit.runner.hosts import check_hosts
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.runner.rank_network import has_ranks
-from kit.runner.worker import phase_limit_s
+from kit.runner.pacing import planned_energy_s
+from kit.runner.round_worker import phase_limit_s
+from kit.runner.worker_processes import has_ranks
+from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.catalog import probe_all
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.estimate import ROUNDS_PRELIMINARY
@@ -296,7 +296,7 @@ def prepare(
             process_axes=suite.measure.share,
             rounds=rounds,
             precision_pct=precision_pct,
-            plan=replace(suite.measure.plan(), energy_s=planned_s(suite.measure.energy_s, sensors, cells)),
+            plan=replace(suite.measure.plan(), energy_s=planned_energy_s(suite.measure.energy_s, sensors, cells)),
             variants=list(variants),
             programs=sources_of(suite),
             data=data[0],

@@ -1,29 +1,60 @@
-"""Progress of a run, on standard error: on a terminal one live line, else a line at least every half a minute.
+"""What a run says on standard error: before its first round what other programs use of the CPUs, then its progress.
 
-Drawn between blocks only: no thread refreshes it beside a measured step.
+While other programs use them, it may wait for them to stop. Progress is one live line on a terminal, else a line at
+least every half a minute; it is drawn between blocks only: no thread refreshes it beside a measured step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kit.clock import now_ns
 from kit.compare.naming import cell_names
+from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.run_plan import summary
+from kit.report.sentences import sentence
 from kit.report.values_in_words import about, counted
-from kit.runner.next_round import Repeats, failed_cells
-from kit.runner.time_left import TimeLeft
+from kit.runner.interrupt import StopFlag
+from kit.runner.rounds_left import RepeatsToCome, TimeLeft, failed_cells
 from kit.suites.plan import Bundle, WorkerPlan
 
+# One look may fall between two bursts.
+QUIET_LOOKS = 3
+# While a run waits, it says this often what others use.
+WAIT_LINE_EVERY_S = 30.0
 # A line comes with the first block or start after it, so that none is missing for longer than half a minute.
 LINE_EVERY_S = 20.0
+
+
+def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Callable[[str], None]) -> None:
+    """Say what others use of `cpus` where that disturbs a run, and wait until they stop, for `seconds` at most.
+
+    Raises:
+        KeyboardInterrupt: it was asked for.
+    """
+    begin_ns, said_s = now_ns(), -WAIT_LINE_EVERY_S
+    quiet = 0
+    while quiet < (QUIET_LOOKS if seconds else 1):
+        stop.check()
+        others = others_now(cpus)
+        quiet = quiet + 1 if others.is_quiet else 0
+        spent_s = (now_ns() - begin_ns) / 1e9
+        if not others.is_quiet and spent_s - said_s >= WAIT_LINE_EVERY_S:
+            waiting = f"waiting up to {seconds - spent_s:.0f} s"
+            say(f"{sentence(others.reason)}; {waiting if seconds else 'disturbed cycles will be measured again'}")
+            said_s = spent_s
+        if spent_s >= seconds and not quiet:
+            if seconds:
+                say(f"other programs did not stop within {seconds:g} s; measuring anyway")
+            return
 
 
 class RunProgress:
@@ -103,7 +134,7 @@ class RunProgress:
         self._others = f" · other programs use {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
 
-    def round_done(self, number: int, launches: Sequence[Launch], repeats: Repeats) -> None:
+    def round_done(self, number: int, launches: Sequence[Launch], repeats: RepeatsToCome) -> None:
         """Say that the round is done; `repeats`: what is to be measured again."""
         self._time.round_done(repeats)
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))

@@ -6,7 +6,6 @@ idle │ load │ idle │ load │ idle │ load │ idle      read every 20 ms
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
@@ -17,9 +16,10 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
+from kit.runner.finished_launch import windows_of
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks
-from kit.runner.worker import Worker
+from kit.runner.round_worker import RoundWorker
+from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import worker_spec
 from kit.sensors.catalog import sampled_sensors
 from kit.sensors.protocol import Sensor, now_ns
@@ -57,7 +57,7 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
     held = WorkerPlan(cell.key, [cell])
     spec = worker_spec(plan, held, number=1, memory_fraction=1.0)
     group = Group(key=cell.key, cells=[cell.key], baseline=cell.key)
-    worker = Worker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)
+    worker = RoundWorker(held, spec, Ranks(spec, stop), plan.suite.plan, [group], 1)
     launch, loads = worker.launches[cell.key, group.key], list[Window]()
     try:
         worker.prepare()
@@ -66,11 +66,10 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         ids = launch.device_ids
         sensors = [sensor for sensor in sensors if not ids or sensor.report.device_id in ids]
         with _read(sensors) as readings:
-            _stay_idle(stop)
+            stop.sleep(IDLE_S)
             while len(loads) < LOADS and (blocks := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
-                (begin_ns,), (span_ns,) = blocks.begin_ns, blocks.span_ns
-                loads.append((begin_ns, begin_ns + span_ns))
-                _stay_idle(stop)
+                loads += windows_of(blocks)
+                stop.sleep(IDLE_S)
     finally:
         worker.end()
     why = reason("no_number") if launch.failure is None else launch.failure.reason
@@ -121,10 +120,3 @@ def _read(sensors: Sequence[Sensor]) -> Iterator[list[Readings]]:
     finally:
         ends.set()
         thread.join(READ_LIMIT_S)
-
-
-def _stay_idle(stop: StopFlag) -> None:
-    end_s = time.monotonic() + IDLE_S
-    while time.monotonic() < end_s:
-        stop.check()
-        time.sleep(READ_EVERY_S)

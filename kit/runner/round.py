@@ -12,12 +12,10 @@ Where workers cannot be alive together they run one after another (`kit.runner.w
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import replace
 
 from kit.clock import now_ns
 from kit.compare.clean import CYCLES_LEAST, DEVICE_OTHERS, clean_cycles, disturbance
@@ -28,26 +26,22 @@ from kit.profile.reason import Reason, reason
 from kit.profile.schema import Group
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
-from kit.runner.boards import boards_seen, look
-from kit.runner.energy import Idle, has_energy, idle_s, stay_idle
-from kit.runner.finished_launch import finished_launches
+from kit.runner.finished_launch import Idle, boards_seen, finished_launches, look
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Asked
+from kit.runner.pacing import has_energy, idle_s, steps_of
+from kit.runner.round_worker import RoundWorker
 from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
-from kit.runner.worker import Worker
+from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
+from kit.stats.energy import Window
 from kit.suites.plan import Bundle, WorkerPlan
-from kit.workloads.operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
 
 # A cycle that others disturbed is measured again, until so many times the planned cycles have run.
 REPEATS_MOST = 2
-# Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
-CEILING_CYCLES = 3
-CEILING_WARMUP_S = 0.3
 
 
 class Context(NamedTuple):
@@ -71,7 +65,7 @@ def run_round(context: Context, bundle: Bundle, number: int) -> list[SavedLaunch
         KeyboardInterrupt: the round is not whole; its workers have been killed.
         OSError: no room for a worker's files.
     """
-    this_round = _Round(context, bundle, number)
+    this_round = _RoundOfBundle(context, bundle, number)
     cells = [cell for plan in bundle.workers for cell in plan.cells]
     before, sampling = look(cells), Sampling.start(context.plan.sensors)
     idle, seconds = None, idle_s(context.plan.sensors)
@@ -89,16 +83,28 @@ def run_round(context: Context, bundle: Bundle, number: int) -> list[SavedLaunch
     return [saved for worker in workers for saved in finished_launches(worker, samples, boards, idle)]
 
 
-class _Round:
+def stay_idle(sampling: Sampling, seconds: float, stop: StopFlag) -> Window:
+    """Let the sampler see the machine without workers for so long; return when.
+
+    Raises:
+        KeyboardInterrupt: it was asked for.
+    """
+    sampling.wait_for_first()
+    begin_ns = now_ns()
+    stop.sleep(seconds)
+    return begin_ns, now_ns()
+
+
+class _RoundOfBundle:
     """One round of a bundle."""
 
     def __init__(self, context: Context, bundle: Bundle, number: int) -> None:
         self._context, self._groups, self._number = context, bundle.groups, number
         self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{bundle.groups[0].key}")
         self._order = self._draw.sample(bundle.workers, len(bundle.workers))
-        self._workers: list[Worker] = []  # that have been started
+        self._workers: list[RoundWorker] = []  # that have been started
 
-    def measure(self) -> list[Worker]:
+    def measure(self) -> list[RoundWorker]:
         """Return the workers, ended, with their launches."""
         cells = [cell for plan in self._order for cell in plan.cells]
         crowded, together = self._context.crowded, frozenset(cell.key for cell in cells)
@@ -112,9 +118,9 @@ class _Round:
             return [self._alone(plan, outcome) for plan in self._order]
         return outcome
 
-    def _in_blocks(self) -> list[Worker] | Reason:
+    def _in_blocks(self) -> list[RoundWorker] | Reason:
         """Return the workers, ended; or why they cannot be alive together: nothing that they measured counts then."""
-        workers, share = list[Worker](), 1 / len(self._order)
+        workers, share = list[RoundWorker](), 1 / len(self._order)
         try:
             for index, plan in enumerate(self._order):
                 if (lack := self._lack_of_memory(self._order[index:])) is not None:
@@ -131,7 +137,7 @@ class _Round:
                 worker.end()
         return workers
 
-    def _alone(self, plan: WorkerPlan, why: Reason) -> Worker:
+    def _alone(self, plan: WorkerPlan, why: Reason) -> RoundWorker:
         """Run a worker from its start to its end, before the next begins."""
         worker = self._started(plan, why)
         try:
@@ -146,19 +152,19 @@ class _Round:
         needed_b = sum(seen_b[plan.name] for plan in to_start) or max(seen_b.values())
         return lack_of_memory(needed_b) if len(self._order) > 1 and needed_b else None
 
-    def _lack_of_device_memory(self, workers: Sequence[Worker]) -> Reason | None:
+    def _lack_of_device_memory(self, workers: Sequence[RoundWorker]) -> Reason | None:
         if len(self._order) == 1:
             return None
         launches = (launch for worker in workers for launch in worker.launches.values())
         return lack_of_device_memory(launches, GPU_SHARE / len(self._order))
 
-    def _started(self, plan: WorkerPlan, why_sequential: Reason | None, share: float = 1.0) -> Worker:
+    def _started(self, plan: WorkerPlan, why_sequential: Reason | None, share: float = 1.0) -> RoundWorker:
         """Start a worker and leave it stopped, its framework imported; one that fails says why in its launches."""
         context = self._context
         context.progress.starting(plan)
         spec = worker_spec(context.plan, plan, self._number, share, hosts=context.hosts, proved=context.proved)
         steps = steps_of(context.plan.suite.plan, plan.cells)
-        worker = Worker(plan, spec, context.start(spec, context.stop), steps, self._groups, self._number)
+        worker = RoundWorker(plan, spec, context.start(spec, context.stop), steps, self._groups, self._number)
         self._workers.append(worker)
         for (key, _), launch in worker.launches.items():
             why = reason("fit_runs_alone") if worker.cell(key).task == "fit" else why_sequential
@@ -167,7 +173,7 @@ class _Round:
         worker.prepare()
         return worker
 
-    def _build(self, group: Group, workers: Sequence[Worker]) -> None:
+    def _build(self, group: Group, workers: Sequence[RoundWorker]) -> None:
         """Make the group's cells ready, those that are not."""
         memory_b = self._context.memory_b
         for worker in workers:
@@ -178,7 +184,7 @@ class _Round:
                 if resident_b is not None:
                     memory_b[worker.plan.name] = max(resident_b, memory_b.get(worker.plan.name, 0))
 
-    def _measure_groups(self, workers: Sequence[Worker]) -> None:
+    def _measure_groups(self, workers: Sequence[RoundWorker]) -> None:
         """Measure group after group; a cell that no later group wants is concluded, each worker finished at the end."""
         for index, group in enumerate(self._groups):
             holders = self._measure(group, workers)
@@ -190,7 +196,7 @@ class _Round:
         for worker in workers:
             worker.finish()
 
-    def _measure(self, group: Group, workers: Sequence[Worker]) -> dict[str, Worker]:
+    def _measure(self, group: Group, workers: Sequence[RoundWorker]) -> dict[str, RoundWorker]:
         """Build and warm up the group's cells one by one, then let them take turns; return cell key -> its worker.
 
         Fits take no turns: each is measured from its first to its last step.
@@ -204,7 +210,7 @@ class _Round:
             self._fit(group, key, holders[key])
         return holders
 
-    def _take_turns(self, group: Group, holders: Mapping[str, Worker]) -> None:
+    def _take_turns(self, group: Group, holders: Mapping[str, RoundWorker]) -> None:
         plan = steps_of(self._context.plan.suite.plan, [worker.cell(key) for key, worker in holders.items()])
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
@@ -214,7 +220,7 @@ class _Round:
             for key in self._draw.sample(keys, len(keys)):
                 self._long_block(group, key, holders[key], plan.energy_s)
 
-    def _cycles(self, group: Group, holders: Mapping[str, Worker], plan: StepPlan) -> None:
+    def _cycles(self, group: Group, holders: Mapping[str, RoundWorker], plan: StepPlan) -> None:
         """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
 
         A repeated cycle ends with the first block that others disturb. Where hardly any cycle of earlier rounds was
@@ -245,7 +251,7 @@ class _Round:
                 break
         seen[turns] = seen.get(turns, 0) + clean
 
-    def _turn(self, group: Group, key: str, worker: Worker, cycle: int, seconds: float) -> float | None:
+    def _turn(self, group: Group, key: str, worker: RoundWorker, cycle: int, seconds: float) -> float | None:
         """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
         self._context.stop.check()
         if (ran := worker.block(key, cycle, seconds)) is None:
@@ -254,7 +260,7 @@ class _Round:
         self._add(group, key, worker, blocks, step_ns)
         return disturbance(worker.cell(key), worker.launches[key, group.key], blocks)
 
-    def _long_block(self, group: Group, key: str, worker: Worker, seconds: float) -> None:
+    def _long_block(self, group: Group, key: str, worker: RoundWorker, seconds: float) -> None:
         """Run the block over which energy is measured; once more where others disturbed it: the better one counts."""
         cell, launch = worker.cell(key), worker.launches[key, group.key]
         tries: list[tuple[float, Blocks]] = []
@@ -282,7 +288,7 @@ class _Round:
         processes = holding[0].processes_on(cell) if holding else None
         blocks.counters[DEVICE_OTHERS] = [None if processes is None else max(0, processes - len(holding))]
 
-    def _fit(self, group: Group, key: str, worker: Worker) -> None:
+    def _fit(self, group: Group, key: str, worker: RoundWorker) -> None:
         """Run a fit to its end, in stretches that only let progress be shown and an interrupt be heeded."""
         worker.warm_up(key, group.key)
         for cycle in count():
@@ -295,18 +301,10 @@ class _Round:
                 return
 
     def _add(  # noqa: PLR0917
-        self, group: Group, key: str, worker: Worker, blocks: Blocks, step_ns: Steps, left: int | None = None
+        self, group: Group, key: str, worker: RoundWorker, blocks: Blocks, step_ns: Steps, left: int | None = None
     ) -> None:
         """Add a block to its launch, and show it; `left`: the steps that a fit still has to do."""
         cell = worker.cell(key)
         self._add_device_others(cell, blocks)
         worker.add(key, group.key, blocks, step_ns)
         self._context.progress.block_done(cell, blocks, left)
-
-
-def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
-    """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
-    if steps.ceiling_rounds is None or not all(map(is_operation, cells)):
-        return steps
-    cycles, warmup_s = min(steps.cycles, CEILING_CYCLES), min(steps.warmup_s, CEILING_WARMUP_S)
-    return replace(steps, cycles=cycles, warmup_s=warmup_s, warmup_steps=min(steps.warmup_steps, 3), energy_s=0.0)

@@ -1,4 +1,4 @@
-"""What a worker is started with, as a run's plan and a round say it."""
+"""What a worker is started with, as a run's plan and a round say it: CPUs, threads, ranks, a cache of compilations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from kit.backends.environment import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
 from kit.errors import KitError
 from kit.files import name_of
+from kit.fingerprint.this_machine import container
 from kit.profile.cell import Cell, Variant
-from kit.profile.reason import Reason
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
-from kit.runner.cpus import default_threads
-from kit.runner.rank_network import who_reaches
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Join, Prepare
 
@@ -51,11 +49,6 @@ class WorkerSpec(NamedTuple):
         """Return how many ranks each host has."""
         return self.ranks // max(1, len(self.hosts))
 
-    @property
-    def who_reaches(self) -> Reason | None:
-        """Return who reaches the sockets of its ranks; None: it is one process."""
-        return who_reaches(self.prepare.backend, len(self.hosts)) if self.ranks > 1 else None
-
     def host_of(self, rank: int) -> str:
         """Return the name of a rank's host; empty: there is one host."""
         return self.hosts[rank // self.ranks_per_host] if self.hosts else ""
@@ -81,11 +74,10 @@ def worker_spec(
         proved: keys of cells that need not prove themselves any more.
     """
     first, suite = worker.cells[0], plan.suite
-    variants = {variant.name: variant for variant in suite.variants}
-    variant = variants.get(first.variant, Variant(name=first.variant))
+    variant = variant_of(plan, first)
     used_hosts = list(hosts[: first.devices]) if first.devices > 1 else []
     host_count = max(1, len(used_hosts))
-    ranks = CATALOG[first.backend].ranks(first, {**os.environ, **variant.env}, host_count)
+    ranks = rank_count(first, variant, host_count)
     threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
     sources = {cell.workload: suite.programs[cell.workload] for cell in worker.cells if cell.workload in suite.programs}
     prepare = Prepare(
@@ -118,6 +110,37 @@ def worker_spec(
         compile_cache=_compile_cache(plan, worker, first.backend, variant),
         reuses_compilation=plan.suite.reuse_compiled and number > 0 and _own_cache(plan, worker).is_dir(),
     )
+
+
+def usable_cpus() -> list[int]:
+    """Return the CPUs that this process may run on: what affinity and cpuset allow."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def default_threads(cpus: Sequence[int], cpu_limit: float | None) -> int:
+    """Return a thread for each CPU, but no more than a quota keeps running: one more would be throttled in each period.
+
+    Args:
+        cpus: that workers are pinned to.
+        cpu_limit: CPUs by cgroup quota; null: none.
+    """
+    return len(cpus) if cpu_limit is None else max(1, min(len(cpus), int(cpu_limit)))
+
+
+def threads_here() -> int:
+    """Return the default for this process."""
+    return default_threads(usable_cpus(), container().number("container.cpu_limit"))
+
+
+def variant_of(plan: RunPlan, cell: Cell) -> Variant:
+    """Return the variant of a cell, as the run starts it."""
+    named = (variant for variant in plan.suite.variants if variant.name == cell.variant)
+    return next(named, Variant(name=cell.variant))
+
+
+def rank_count(cell: Cell, variant: Variant, hosts: int) -> int:
+    """Return how many processes measure a cell, if it may use so many hosts."""
+    return CATALOG[cell.backend].ranks(cell, {**os.environ, **variant.env}, min(cell.devices, hosts))
 
 
 def compile_cache_folder(plan: RunPlan) -> Path:

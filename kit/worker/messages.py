@@ -31,6 +31,11 @@ class Segment(NamedTuple):
     waits: int
     per_wait: int = 1
 
+    @property
+    def steps(self) -> int:
+        """Return how many steps run."""
+        return self.waits * self.per_wait
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A request to a worker."""

@@ -283,7 +283,7 @@ class _Worker:
     def _measure(self, request: Measure) -> Measured:
         running, counters = self._programs[request.program], self._counters
         if (fit := self._fits.get(request.program)) is not None:
-            running.batches = fit.batches(sum(segment.waits * segment.per_wait for segment in request.segments))
+            running.batches = fit.batches(sum(segment.steps for segment in request.segments))
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)

@@ -18,7 +18,7 @@ import time
 from kit.backends.catalog import load
 from kit.backends.environment import THREAD_VARIABLES
 from kit.backends.ranks import RankGroup
-from kit.runner.cpus import usable_cpus
+from kit.runner.worker_spec import usable_cpus
 from kit.worker.private_network import LOOPBACK
 from kit.worker.rank_place import address_of, held_port
 from kit.workloads.catalog import workload as workload_of

@@ -39,8 +39,8 @@ from kit.compare import clean
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
 from kit.profile.launch import Blocks, Launch, Threads
-from kit.runner.next_round import REPEATED_ROUNDS
 from kit.runner.round import REPEATS_MOST
+from kit.runner.rounds_left import REPEATED_ROUNDS
 from kit.stats.estimate import over
 from kit.stats.multiple_tests import judge
 

@@ -19,7 +19,7 @@ from measuring import printed
 
 from kit import clock
 from kit.backends.catalog import FRAMEWORKS, load
-from kit.runner.cpus import usable_cpus
+from kit.runner.worker_spec import usable_cpus
 from kit.sensors.catalog import EdgeCounters
 from kit.suites.suite import Measure
 from kit.worker.evidence import ThreadUse

@@ -29,7 +29,7 @@ from scipy.signal import lfilter
 from scipy.stats import beta
 
 from kit.profile.sensor import Energy, SensorReport
-from kit.runner.energy import long_block_s
+from kit.runner.pacing import long_block_s
 from kit.sensors.nvml import LAG_MAX_NS
 from kit.sensors.samples import Samples, Series
 

@@ -27,11 +27,10 @@ from msgspec.structs import replace
 from kit.environment import PROCESS_EACH
 from kit.profile.cell import Cell, Variant
 from kit.profile.schema import Group
-from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks
-from kit.runner.worker import Worker
-from kit.runner.worker_spec import WorkerSpec
+from kit.runner.round_worker import RoundWorker
+from kit.runner.worker_processes import Ranks
+from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.stats.estimate import t_quantile
 from kit.suites.plan import WorkerPlan
 from kit.suites.suite import Measure
@@ -58,7 +57,7 @@ def hold(backend):
     )  # fmt: skip
     group = Group(key="bench", cells=[cell.key], baseline=cell.key)
     steps = replace(Measure().plan(), warmup_s=WARMUP_S)
-    worker = Worker(WorkerPlan("bench", [cell]), spec, Ranks(spec, StopFlag()), steps, [group], 0)
+    worker = RoundWorker(WorkerPlan("bench", [cell]), spec, Ranks(spec, StopFlag()), steps, [group], 0)
     try:
         worker.prepare()
         networks = {network_of(process.pid) for process in psutil.Process().children(recursive=True)}

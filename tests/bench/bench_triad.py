@@ -41,7 +41,7 @@ from kit.compare.metrics import METRICS, value
 from kit.compare.notes import read_run
 from kit.compare.ratios import log_ratios
 from kit.profile.store import read_profile
-from kit.runner.cpus import usable_cpus
+from kit.runner.worker_spec import usable_cpus
 from kit.stats.estimate import over_rounds
 
 ALONE, LOOP, TRIAD = "alone", "loop", "triad"

@@ -23,14 +23,13 @@ from kit.profile.launch import Blocks, Launch
 from kit.profile.schema import Group, Profile
 from kit.profile.store import Steps
 from kit.profile.unfinished import folder_of
-from kit.runner.cpus import usable_cpus
 from kit.runner.interrupt import StopFlag
 from kit.runner.prepare import ensure_data, prepare
 from kit.runner.progress import RunProgress
-from kit.runner.ranks import Ranks
-from kit.runner.run import Run
-from kit.runner.worker import Worker
-from kit.runner.worker_spec import WorkerSpec
+from kit.runner.round_worker import RoundWorker
+from kit.runner.running import RunUnderWay
+from kit.runner.worker_processes import Ranks
+from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
@@ -76,7 +75,7 @@ def run_rounds(  # noqa: PLR0917
             variant.name: VariantTable(python=variant.python, image=variant.image, env=variant.env)
             for variant in variants
         }
-        run = Run.resume(out, RunRequest(variants=named))
+        run = RunUnderWay.resume(out, RunRequest(variants=named))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         measure = Measure(rounds=rounds, cycles=cycles, share=["task"])
@@ -85,7 +84,7 @@ def run_rounds(  # noqa: PLR0917
         )
         used = ensure_data(cells, data)
         plan = prepare(RunRequest(), suite, cells, variants, skipped=[], data=used)
-        run = Run.begin(out, plan)
+        run = RunUnderWay.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)
 
@@ -121,7 +120,7 @@ class Held:
         before = {*psutil.Process().children()}
         asked = Ranks(spec, StopFlag())
         (supervisor,) = {*psutil.Process().children()} - before
-        self.worker = Worker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
+        self.worker = RoundWorker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
         try:
             self.worker.prepare()
             self.pid: int = supervisor.children()[0].pid

@@ -68,6 +68,6 @@ def test_a_data_folder_that_is_not_there_ends_data_and_stands_in_doctor(monkeypa
     monkeypatch.setenv("KIT_DATA", "/nowhere")
     for words in (("data",), ("data", "fetch")):
         assert "/nowhere" in str(kit(*words).exception)
-    monkeypatch.setattr(examine, "_backend", lambda name: examine.BackendFinding(subject=name, here=False, detail=""))
+    monkeypatch.setattr(examine, "_backend", lambda name: examine.ExaminedBackend(subject=name, here=False, detail=""))
     findings = json.loads(kit("doctor", "--json").stdout)
     assert all("/nowhere" in data["detail"] for data in findings["data"]) and findings["sensors"]

@@ -15,8 +15,7 @@ from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
-from kit.runner.energy import Idle
-from kit.runner.finished_launch import _with_idle
+from kit.runner.finished_launch import Idle, _with_idle
 from kit.sensors.samples import Samples, Series
 
 S = b.S

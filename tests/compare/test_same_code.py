@@ -14,7 +14,7 @@ from kit.compare.verdicts import limit_slow_downs
 from kit.profile.cell import Variant
 from kit.profile.launch import ImportedCode, ImportedFile
 from kit.profile.schema import ProgramSource
-from kit.runner.next_round import next_round
+from kit.runner.rounds_left import next_round
 
 BASE, HEAD = ({"PYTHONPATH": f"/{side}"} for side in ("base", "head"))
 

@@ -12,7 +12,7 @@ from planted_files import plant
 from kit.compare.runs import run_of
 from kit.fingerprint.machine_state import others_now
 from kit.profile.store import read_profile
-from kit.runner import quiet
+from kit.runner import progress
 from kit.runner.interrupt import StopFlag
 
 BUSY = [sys.executable, "-c", "while True: pass"]
@@ -67,10 +67,10 @@ def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_p
     ],
 )
 def test_waiting_ends_when_the_cpus_are_quiet_or_time_is_up(monkeypatch, looks, seconds, expected_words):
-    left = [quiet.others_now([0], 0.0)._replace(fraction=fraction) for fraction in looks]
-    monkeypatch.setattr(quiet, "others_now", lambda cpus: left.pop(0))
+    left = [progress.others_now([0], 0.0)._replace(fraction=fraction) for fraction in looks]
+    monkeypatch.setattr(progress, "others_now", lambda cpus: left.pop(0))
     lines = []
-    quiet.wait_for_quiet([0], seconds, StopFlag(), lines.append)
+    progress.wait_for_quiet([0], seconds, StopFlag(), lines.append)
     assert len(lines) == len(expected_words)
     assert all(words in line for words, line in zip(expected_words, lines, strict=True))
     assert len(left) in (0, 2), "it looks no more than it must"

@@ -139,7 +139,7 @@ def test_several_hosts_are_said_too(place):
 LATER_REFUSED = """
 from pathlib import Path
 from kit.errors import KitError
-from kit.runner.rank_network import network_of_ranks, who_reaches
+from kit.runner.worker_processes import network_of_ranks, who_reaches
 assert who_reaches("torch", 1).code == "ranks_private"
 Path("/proc/sys/user/max_net_namespaces").write_text("0")
 try:

@@ -206,7 +206,7 @@ def _suite(file: str) -> str:
     """Return the plan of a suite as `kit suites` lists it: the whole of it, without looking for frameworks."""
     from kit.report.formats import write
     from kit.report.run_plan import suites_report
-    from kit.runner.time_left import estimate
+    from kit.runner.rounds_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import load_suite
 
@@ -226,11 +226,11 @@ def _table(file: str) -> None:
 def _journal(file: str) -> None:
     """Read an unfinished run, as resuming it does, without comparing this machine with that of its begin."""
     from kit.profile.unfinished import UnfinishedRun
-    from kit.runner.run import Run
+    from kit.runner.running import RunUnderWay
 
     kept = UnfinishedRun.reopen(Path(file))
     try:
-        Run(kept, kept.plan)
+        RunUnderWay(kept, kept.plan)
     finally:
         kept.close()
 

@@ -4,7 +4,7 @@ from scripted_launcher import ScriptedLauncher, Watching, plan_of, suite
 from kit.profile.unfinished import UnfinishedRun
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
-from kit.runner.run import Run
+from kit.runner.running import RunUnderWay
 
 PLAN_FIELDS = ("precision_pct", "cycles", "seed", "energy_s", "energy_rounds", "sensors", "fit_rounds")
 
@@ -17,11 +17,11 @@ class Conducted:
         self.stop, self.watching = StopFlag(), Watching()
 
     def begin(self, launcher=None, budget_s=None, at_block=None):
-        return self._conduct(Run.begin(self.path, self.plan), launcher, budget_s, at_block)
+        return self._conduct(RunUnderWay.begin(self.path, self.plan), launcher, budget_s, at_block)
 
     def go_on(self, launcher=None, budget_s=None, at_block=None):
         kept = UnfinishedRun.reopen(self.path)
-        return self._conduct(Run(kept, kept.plan), launcher, budget_s, at_block)
+        return self._conduct(RunUnderWay(kept, kept.plan), launcher, budget_s, at_block)
 
     def _conduct(self, run, launcher, budget_s, at_block):
         self.run, self.stop = run, StopFlag()

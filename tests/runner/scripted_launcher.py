@@ -18,7 +18,7 @@ from profile_builder import MS, S, certificate, profile, run_plan
 
 from kit.profile.launch import Compilations, DataUsed, LaunchPart, Threads
 from kit.profile.reason import Reason, reason
-from kit.runner.ranks import WorkerFailed
+from kit.runner.worker_processes import WorkerFailed
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
@@ -100,7 +100,7 @@ class ScriptedLauncher:
 
 
 class ScriptedWorker:
-    """See `kit.runner.ranks.Asked`."""
+    """See `kit.runner.worker_processes.Asked`."""
 
     def __init__(self, launcher, spec, stop):
         self.launcher, self.spec, self.interrupt = launcher, spec, stop

@@ -16,9 +16,9 @@ from kit.profile.unfinished import folder_of
 from kit.report.sentences import sentence
 from kit.runner import resumable
 from kit.runner.examine import examine_data
-from kit.runner.output import profile_path
 from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
+from kit.runner.running import profile_path
 from kit.suites.plan import plan_cells
 from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite

@@ -112,13 +112,13 @@ def test_no_board_stands_beside_a_cpu_cell(launch_on):
 )
 def test_joules_are_of_a_block_in_which_no_other_computed_or_refused(launch_on, monkeypatch, processes, cpus, tries):
     """`processes`: on the board, the worker's own among them, in each long block; `cpus`: that others use."""
-    blocks, long_block = [], round_module.Worker.long_block
+    blocks, long_block = [], round_module.RoundWorker.long_block
 
     def counted(*arguments):
         blocks.append(long_block(*arguments))
         return blocks[-1]
 
-    monkeypatch.setattr(round_module.Worker, "long_block", counted)
+    monkeypatch.setattr(round_module.RoundWorker, "long_block", counted)
     seen = lambda *_: processes[min(len(blocks), 2) - 1] if blocks else 1  # noqa: E731
     monkeypatch.setattr(DEVICES["gpu"], "processes", seen)
     launch = launch_on(cpus=cpus)

@@ -6,8 +6,8 @@ from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, 
 
 from kit.profile.sensor import SensorReport
 from kit.runner.interrupt import StopFlag
-from kit.runner.run import Run
-from kit.runner.time_left import TimeLeft
+from kit.runner.rounds_left import TimeLeft
+from kit.runner.running import RunUnderWay
 from kit.suites.request import with_ceilings
 from kit.suites.suite import Axes
 
@@ -24,7 +24,7 @@ def planned(of, **more):
 
 def conducted(folder, plan):
     launcher = ScriptedLauncher()
-    return Run.begin(folder / "run.json", plan).run(Watching(), StopFlag(), start=launcher.start), launcher
+    return RunUnderWay.begin(folder / "run.json", plan).run(Watching(), StopFlag(), start=launcher.start), launcher
 
 
 def of_workload(profile, name):

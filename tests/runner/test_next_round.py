@@ -11,7 +11,7 @@ from kit.errors import KitError
 from kit.profile.reason import reason
 from kit.profile.store import read_profile, read_steps
 from kit.profile.unfinished import folder_of
-from kit.runner import next_round
+from kit.runner import rounds_left
 
 
 def rounds_of(profile):
@@ -279,7 +279,7 @@ def test_a_neighbour_that_always_takes_a_little_is_seen_while_the_run_goes_on(co
 
 
 def test_a_budget_ends_no_run_of_many_rounds_before_its_time(conducted, monkeypatch):
-    monkeypatch.setattr(next_round, "ROUNDS_MAX", 3)
+    monkeypatch.setattr(rounds_left, "ROUNDS_MAX", 3)
     run = conducted(rounds=5, backends=["torch"], cycles=1)
     assert sorted(clean_of(run.begin(budget_s=60))) == [0, 1, 2, 3, 4]
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from kit.runner.process import Process
 from kit.runner.target import Command
+from kit.runner.worker_processes import Process
 
 ANSWERS = {
     "deeply nested": "'[' * 200_000",

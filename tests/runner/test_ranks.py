@@ -12,10 +12,10 @@ import pytest
 from real_worker import cell, spec_of
 
 from kit.errors import KitError
-from kit.runner import ranks
+from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
-from kit.runner.ranks import Ranks, WorkerFailed
-from kit.runner.worker import phase_limit_s
+from kit.runner.round_worker import phase_limit_s
+from kit.runner.worker_processes import Ranks, WorkerFailed
 from kit.worker.messages import Build, Finish, Measure, Segment
 
 # Acts by the rank that it is, as `Prepare` says, and answers the rest with `Done`.
@@ -50,8 +50,8 @@ def started(tmp_path, monkeypatch):
     program.write_text(STAND_IN)
     python.write_text(f'#!/bin/sh\n[ "$4" = kit.worker ] && set -- {program}\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    monkeypatch.setattr(ranks, "FAILED_GRACE_S", 0.5)
-    monkeypatch.setattr(ranks, "ENDED_GRACE_S", 0.5)
+    monkeypatch.setattr(worker_processes, "FAILED_GRACE_S", 0.5)
+    monkeypatch.setattr(worker_processes, "ENDED_GRACE_S", 0.5)
     made = []
 
     def start(count=1, stop=None, **plan):
@@ -173,7 +173,7 @@ def test_the_slowest_ranks_times_and_the_sum_of_what_all_use(started):
 
 def test_a_worker_that_does_not_stop_fails(started, monkeypatch):
     worker = started()
-    monkeypatch.setattr(ranks, "STOP_LIMIT_S", 0.0)
+    monkeypatch.setattr(worker_processes, "STOP_LIMIT_S", 0.0)
     with pytest.raises(WorkerFailed) as failed:
         worker.stop()
     assert failed.value.reason.code == "does_not_stop"

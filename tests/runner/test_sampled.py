@@ -9,7 +9,7 @@ from scripted_launcher import ScriptedLauncher, plan_of, suite
 from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
-from kit.runner.energy import has_energy, idle_s, long_block_s, planned_s
+from kit.runner.pacing import has_energy, idle_s, long_block_s, planned_energy_s
 from kit.sensors.samples import Samples, Series
 
 STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
@@ -157,12 +157,12 @@ def test_without_a_sensor_of_its_device_a_cell_has_a_long_block_only_if_asked():
     absent = sensor("rapl.package-0", "energy", "J", status="unavailable", reason=reason("rapl_missing"))
     platform = sensor("hwmon.power_meter.power1", "power", "W")
     others, cells = [absent, platform], [b.cell()]
-    assert [planned_s(asked_s, others, cells) for asked_s in (None, 0.0, 60.0)] == [0.0, 0.0, 60.0]
-    assert planned_s(None, [ENERGY, platform], cells) == long_block_s([ENERGY])
-    assert planned_s(0.0, [ENERGY, platform], cells) == 0.0
+    assert [planned_energy_s(asked_s, others, cells) for asked_s in (None, 0.0, 60.0)] == [0.0, 0.0, 60.0]
+    assert planned_energy_s(None, [ENERGY, platform], cells) == long_block_s([ENERGY])
+    assert planned_energy_s(0.0, [ENERGY, platform], cells) == 0.0
     # A model's joules are said to be so.
     modelled = sensor("rapl.package-0", "energy", "J", status="modelled", counter=True, update_period_ns=1_000_000)
-    assert planned_s(None, [modelled], cells) == long_block_s([modelled])
+    assert planned_energy_s(None, [modelled], cells) == long_block_s([modelled])
 
 
 def test_a_long_block_that_no_sensor_tells_is_kept_for_a_meter(conducted):

@@ -10,10 +10,9 @@ from kit.profile.sensor import SensorReport
 from kit.runner import progress
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
-from kit.runner.next_round import Repeats
 from kit.runner.progress import RunProgress
-from kit.runner.run import Run
-from kit.runner.time_left import TimeLeft
+from kit.runner.rounds_left import RepeatsToCome, TimeLeft
+from kit.runner.running import RunUnderWay
 from kit.suites.plan import plan_bundles
 
 ENERGY = SensorReport(
@@ -55,7 +54,7 @@ class Timed(Watching):
 def timed(conducted, launcher=None, **fields):
     run, launcher = conducted(**fields), launcher or ScriptedLauncher()
     watching = Timed(run.plan, launcher)
-    Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
+    RunUnderWay.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     return watching, launcher.now_ns
 
 
@@ -116,7 +115,7 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
     monkeypatch.setattr(progress, "LINE_EVERY_S", every_s)
     run = conducted(backends=["torch", "jax"], rounds=2)
     with RunProgress(run.plan) as watching:
-        Run.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
+        RunUnderWay.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
     first, *others = capsys.readouterr().err.splitlines()
     assert "2 cells in 1 group, 2 rounds of 4 cycles, about" in first
     timed = [line for line in others if line.endswith(" left")]
@@ -132,7 +131,7 @@ def test_beside_a_neighbour_lines_say_what_is_repeated_and_rounds_what_was_left_
     run = conducted(backends=["torch", "jax"], rounds=1)
     launcher = ScriptedLauncher(others=comes_and_goes)
     with RunProgress(run.plan) as watching:
-        Run.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
+        RunUnderWay.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
     lines = capsys.readouterr().err
     assert "other programs use 50 % of the CPUs: cycle repeated (" in lines
     assert "of 4 clean)" in lines
@@ -152,6 +151,6 @@ def test_long_blocks_and_idle_are_known_beforehand_and_take_as_long_anywhere(con
     for number in range(2):
         time.round_begins(number, shared)
         now_ns += (5 + (2 * 10.4 + 6) * (energy_rounds == "all")) * S
-        time.round_done(Repeats())
+        time.round_done(RepeatsToCome())
     # Two rounds, each of 5 s and what its joules take.
     assert time.estimate().seconds == pytest.approx(2 * 5 + blocks_s * (2 / 4 if energy_rounds == "all" else 1))

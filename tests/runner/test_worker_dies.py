@@ -3,7 +3,7 @@
 import pytest
 from scripted_launcher import DIED, Death, ScriptedLauncher, launches_of
 
-from kit.runner.worker import SHARED_PROCESS_ENDED
+from kit.runner.round_worker import SHARED_PROCESS_ENDED
 
 
 @pytest.mark.parametrize(

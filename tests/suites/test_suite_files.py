@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from refusals import refused
 
 from kit.profile.cell import Variant
-from kit.runner.time_left import estimate
+from kit.runner.rounds_left import estimate
 from kit.suites.plan import GROUP_CELLS_MAX, is_whole, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
 from kit.suites.suite import SuiteError, VariantTable, builtin_suites, load_suite

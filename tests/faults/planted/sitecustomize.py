@@ -79,9 +79,9 @@ def start_number(name):
 
 def plant_in_runner():
     """Let each worker know which it is."""
-    from kit.runner import ranks
+    from kit.runner import worker_processes
 
-    command_of = ranks.command_of
+    command_of = worker_processes.command_of
 
     def planted_command_of(spec, rank, *network):
         command, keys = command_of(spec, rank, *network), [cell.key for cell in spec.cells]
@@ -89,7 +89,7 @@ def plant_in_runner():
         who = json.dumps({"keys": keys, "rank": rank, "start": start, "runner": os.getpid()})
         return command._replace(environment={**command.environment, "FAULTS_AT": who})
 
-    ranks.command_of = planted_command_of
+    worker_processes.command_of = planted_command_of
 
 
 def plant_in_worker(faults):

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,21 +24,20 @@ from kit.profile.launch import INJECTED_NS, Blocks, Failure, Fit, Launch, Launch
 from kit.profile.reason import reason
 from kit.profile.schema import Group
 from kit.profile.store import Steps
-from kit.runner.ranks import Asked, WorkerFailed, known_sum
-from kit.runner.segments import (
-    STEPS_MAX,
-    Groups,
+from kit.runner.pacing import (
+    REFERENCE_S,
     Pace,
-    Ran,
     block_segments,
     event_steps,
-    filling,
-    long_segments,
+    is_warm,
+    long_segment,
     pace_ns,
     probe_segments,
     probed_pace,
-    warm_up_segments,
+    stretch_segment,
+    warm_up_segment,
 )
+from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
@@ -65,14 +64,10 @@ SHARED_PROCESS_ENDED = "shared_process_ended"
 MEASURING = ("warmup", "steady", "energy")
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
 LIMIT_S = 900.0
-# A fit is cut only for progress, an interrupt, and the reference between its stretches.
-STRETCH_S = 1.0
-# A reference is long enough for its own lead-in not to count, and short against a stretch. Where its steps are long,
-# stretches are so many times as long as it was, or the references would cost more than the fit.
-REFERENCE_S, STRETCH_REFERENCES = 0.25, 4
 
 Result = TypeVar("Result")
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
+NO_STEPS: Steps = np.array([], np.int64)
 
 
 def phase_limit_s() -> float:
@@ -90,8 +85,16 @@ def phase_limit_s() -> float:
     raise KitError(f"{PHASE_LIMIT_S} is {text!r}; give a number of seconds above 0, or unset it")
 
 
-class _Program:
-    """A cell in the worker.
+class Groups(NamedTuple):
+    """Steps of which only each `per_wait`-th was waited for."""
+
+    per_wait: int
+    steps: int
+    duration_ns: int
+
+
+class _HeldProgram:
+    """The program of a cell in the worker.
 
     Attributes:
         built: what building it gave, for each launch of the cell.
@@ -102,14 +105,14 @@ class _Program:
         self.index, self.cell = index, cell
         self.pace = Pace(0.0)
         self.built = LaunchPart()
-        self.built_steps: Steps = np.array([], np.int64)
+        self.built_steps = NO_STEPS
         self.is_built = self.has_failed = False
         self.fit = Fit(epochs=1, updates=0, reference_ns=[], test_ns=None)
         self.updates = 0  # that the fit is to make
-        self.reference: _Program | None = None
+        self.reference: _HeldProgram | None = None
 
 
-class Worker:
+class RoundWorker:
     """One worker of the round. Every call may raise KeyboardInterrupt; the worker has been ended then.
 
     Args:
@@ -135,7 +138,7 @@ class Worker:
         self.has_ended = False
         self.measured: set[LaunchKey] = set()
         self.launches: dict[LaunchKey, Launch] = {}
-        self._programs = {cell.key: _Program(index, cell) for index, cell in enumerate(plan.cells)}
+        self._programs = {cell.key: _HeldProgram(index, cell) for index, cell in enumerate(plan.cells)}
         for group in groups:
             for key in self._programs.keys() & {*group.cells}:
                 self.launches[key, group.key] = Launch(
@@ -145,14 +148,14 @@ class Worker:
                     process=plan.name,
                     started=datetime.now(UTC).isoformat(timespec="milliseconds"),
                     reused_compilation=spec.reuses_compilation,
-                    who_reaches=spec.who_reaches,
+                    who_reaches=reached_by(spec),
                 )
         self.steps: dict[LaunchKey, list[Steps]] = {key: [] for key in self.launches}
         self.long_blocks: dict[LaunchKey, Blocks] = {}
         self._asked, self._plan, self._limit_s = asked, steps, phase_limit_s()
         self._counters: list[str] = []
         self._phase: PhaseName = "start"
-        self._at: _Program | None = None  # the program that the worker is busy with
+        self._at: _HeldProgram | None = None  # the program that the worker is busy with
 
     # What the round asks.
 
@@ -211,12 +214,10 @@ class Worker:
             segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
             measured, waits_ns = self._measure("steady", program, segments, is_block=True)
             program.pace = program.pace.after(segments, waits_ns)
-            groups = None
+            groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
-                steps = segment.waits * segment.per_wait
-                groups = Groups(segment.per_wait, steps, int(groups_ns.sum()))
-            ran = Ran(segments[0].waits, np.concatenate(waits_ns[:2]), groups)
-            return self._as_blocks(ran, cycle, measured), ran.step_ns
+                groups = Groups(segment.per_wait, segment.steps, int(groups_ns.sum()))
+            return self._as_blocks(cycle, measured, step_ns, groups, lead_in=segments[0].waits), step_ns
 
         return self._turn(program, block)
 
@@ -228,13 +229,12 @@ class Worker:
             parts: list[Measured] = []
             steps = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
-                segments = long_segments(program.pace, left_s)
-                measured, (waits_ns,) = self._measure("energy", program, segments, is_block=True, is_summed=True)
+                segment = long_segment(program.pace, left_s)
+                measured, (waits_ns,) = self._measure("energy", program, [segment], is_block=True, is_summed=True)
                 parts.append(measured)
-                ran = segments[0].waits * segments[0].per_wait
-                steps, duration_ns = steps + ran, duration_ns + int(waits_ns.sum())
+                steps, duration_ns = steps + segment.steps, duration_ns + int(waits_ns.sum())
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
-                program.pace = program.pace.after_groups(float(waits_ns.sum()) / ran)
+                program.pace = program.pace.after_groups(float(waits_ns.sum()) / segment.steps)
             whole = replace(
                 parts[0],
                 span_ns=span_ns,
@@ -242,7 +242,7 @@ class Worker:
                 injected_ns=sum(part.injected_ns for part in parts),
             )
             groups = Groups(program.pace.per_wait, steps, duration_ns)
-            return self._as_blocks(Ran(0, np.array([], np.int64), groups), 0, whole)
+            return self._as_blocks(0, whole, NO_STEPS, groups)
 
         blocks = self._turn(program, long_block)
         if blocks is not None:
@@ -323,7 +323,7 @@ class Worker:
 
     # How it is done.
 
-    def _build(self, program: _Program) -> int | None:
+    def _build(self, program: _HeldProgram) -> int | None:
         cell, spec = program.cell, self.spec
         seed = spec.seed + (spec.fit_number if cell.task == "fit" else 0)
         part = LaunchPart()
@@ -345,19 +345,17 @@ class Worker:
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
 
-    def _warm_up(self, program: _Program) -> tuple[LaunchPart, Steps]:
+    def _warm_up(self, program: _HeldProgram) -> tuple[LaunchPart, Steps]:
         """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
-        while spent_ns < plan.warmup_s * 1e9 or steps < plan.warmup_steps:
-            measured, (step_ns,) = self._measure("warmup", program, warm_up_segments(program.pace))
+        while not is_warm(plan, spent_ns, steps):
+            measured, (step_ns,) = self._measure("warmup", program, [warm_up_segment(program.pace)])
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
             program.pace = Pace(pace_ns(step_ns))
-            if steps >= STEPS_MAX:
-                break
         if program.cell.device != "cpu":
             segments = probe_segments(program.pace)
             _, waits_ns = self._measure("warmup", program, segments)
@@ -365,7 +363,7 @@ class Worker:
         phase = Phase(name="warmup", begin_ns=begin_ns, duration_ns=spent_ns)
         return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
 
-    def _begin_fit(self, program: _Program, epoch_updates: int) -> None:
+    def _begin_fit(self, program: _HeldProgram, epoch_updates: int) -> None:
         """Plan the updates of a fit, and build its reference: the same program, on resident batches."""
         plan = self._plan
         whole = plan.epochs * epoch_updates
@@ -377,49 +375,72 @@ class Worker:
             raise WorkerFailed(reason("refused", message=what), goes_on=True)
         program.fit = Fit(epochs=plan.epochs, updates=1, epoch_updates=epoch_updates, reference_ns=[], test_ns=None)
         cell = replace(program.cell, task="train", feed="device")
-        program.reference = _Program(len(self.plan.cells) + program.index, cell)
+        program.reference = _HeldProgram(len(self.plan.cells) + program.index, cell)
         self._build(program.reference)
 
-    def _refer(self, program: _Program) -> float:
+    def _refer(self, program: _HeldProgram) -> float:
         """Run the reference of a fit; return the seconds that it took."""
         reference = program.reference
         assert reference is not None
         segments = block_segments(reference.pace, REFERENCE_S, self._plan.lead_in_s)
         measured, waits_ns = self._measure("steady", reference, segments)
         reference.pace = reference.pace.after(segments, waits_ns)
-        steps = segments[-1].waits * segments[-1].per_wait
-        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, float(waits_ns[-1].sum()) / steps])
+        step_ns = float(waits_ns[-1].sum()) / segments[-1].steps
+        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, step_ns])
         return measured.span_ns / 1e9
 
-    def _stretch(self, program: _Program, cycle: int) -> tuple[Blocks, Steps, int]:
-        seconds = max(STRETCH_S, STRETCH_REFERENCES * self._refer(program))
+    def _stretch(self, program: _HeldProgram, cycle: int) -> tuple[Blocks, Steps, int]:
+        reference_s = self._refer(program)
         fit, is_waited = program.fit, program.cell.device == "cpu"
         assert fit.epoch_updates is not None
         in_epoch = fit.epoch_updates - fit.updates % fit.epoch_updates
         # Before its first stretch the reference shows its pace.
         pace = program.pace.waited_ns if cycle else fit.reference_ns[-1]
-        steps = min(filling(seconds, pace), in_epoch, program.updates - fit.updates)
-        segments = [Segment(steps) if is_waited else Segment(1, steps)]
-        measured, (waits_ns,) = self._measure("steady", program, segments, is_block=True)
+        most = min(in_epoch, program.updates - fit.updates)
+        segment = stretch_segment(pace, reference_s, most, is_waited=is_waited)
+        measured, (waits_ns,) = self._measure("steady", program, [segment], is_block=True)
+        steps, duration_ns = segment.steps, int(waits_ns.sum())
         program.fit = fit = replace(fit, updates=fit.updates + steps)
-        duration_ns = int(waits_ns.sum())
         program.pace = Pace(duration_ns / steps)
+        step_ns = waits_ns if is_waited else NO_STEPS
         groups = None if is_waited else Groups(steps, steps, duration_ns)
-        ran = Ran(0, waits_ns if is_waited else np.array([], np.int64), groups)
         if (left := program.updates - fit.updates) == 0:
             self._refer(program)
-        return self._as_blocks(ran, cycle, measured), ran.step_ns, left
+        return self._as_blocks(cycle, measured, step_ns, groups), step_ns, left
 
-    def _as_blocks(self, ran: Ran, cycle: int, measured: Measured) -> Blocks:
+    def _as_blocks(
+        self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, lead_in: int = 0
+    ) -> Blocks:
+        """Return what was measured as the one block of `Blocks`.
+
+        Args:
+            cycle: that it was in.
+            measured: its edges.
+            step_ns: of each step that was waited for by itself, shape (lead-in and timed steps,).
+            groups: the steps that count, where they have no times of their own.
+            lead_in: steps at its begin that are not timed.
+        """
         counters = dict(zip(self._counters, measured.counters, strict=True))
         if self.spec.variant.slowdown_pct:
             counters[INJECTED_NS] = measured.injected_ns
-        return ran.as_blocks(cycle, measured.begin_ns, measured.span_ns, counters)
+        waited_ns = step_ns[lead_in:]
+        return Blocks(
+            cycle=[cycle],
+            begin_ns=[measured.begin_ns],
+            span_ns=[measured.span_ns],
+            lead_in=[lead_in],
+            steps=[waited_ns.size if groups is None else groups.steps],
+            duration_ns=[int(waited_ns.sum()) if groups is None else groups.duration_ns],
+            median_ns=[round(float(np.median(waited_ns))) if waited_ns.size else None],
+            waited_steps=[] if groups is None else [waited_ns.size],
+            per_wait=[] if groups is None else [groups.per_wait],
+            counters={name: [difference] for name, difference in counters.items()},
+        )
 
     def _launches_of(self, key: str) -> dict[LaunchKey, Launch]:
         return {known: launch for known, launch in self.launches.items() if known[0] == key}
 
-    def _turn(self, program: _Program | None, do: Callable[[], Result]) -> Result | None:
+    def _turn(self, program: _HeldProgram | None, do: Callable[[], Result]) -> Result | None:
         """Let the worker run for one thing, and stop it again; None where it or the program has failed, or fails."""
         if self.has_ended or (program is not None and program.has_failed):
             return None
@@ -456,7 +477,7 @@ class Worker:
     def _measure(
         self,
         phase: PhaseName,
-        program: _Program,
+        program: _HeldProgram,
         segments: list[Segment],
         *,
         is_block: bool = False,

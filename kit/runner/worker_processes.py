@@ -1,40 +1,55 @@
-"""The processes that measure a cell together, its ranks, asked as one.
+"""The processes that measure a cell together, its ranks: each behind its supervisor, asked as one, kept from others.
 
 runner ── request ─► rank 0, rank 1, …        all are asked the same, and so run the same steps
        ◄─ answers ── rank 0, rank 1, …        all have answered, or the worker has failed
 
-A worker of one process is a worker of one rank.
+A worker of one process is a worker of one rank. Who reaches the sockets of several:
+
+one host       a network namespace of the worker's own: nobody else
+               no namespace to be had: loopback, as far as the framework can be kept to it
+several hosts  the network that joins them
 """
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Protocol
 
+import msgspec
 import numpy as np
+import psutil
 from msgspec.structs import replace
 
+from kit.backends.catalog import CATALOG
 from kit.clock import now_ns
+from kit.errors import KitError
+from kit.profile.cell import Cell, Variant
 from kit.profile.launch import LaunchPart, Parity, Threads
 from kit.profile.reason import Reason, reason
-from kit.runner.interrupt import StopFlag
-from kit.runner.process import Process
-from kit.runner.rank_network import PRIVATE, network_of_ranks
-from kit.runner.target import command_of
-from kit.runner.worker_spec import WorkerSpec
+from kit.profile.unfinished import RunPlan
+from kit.report.sentences import sentence
+from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
+from kit.runner.target import Command, command_of
+from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of
+from kit.worker import private_network
 from kit.worker.messages import Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
-from kit.worker.private_network import LOOPBACK
+from kit.worker.private_network import LOOPBACK, LOOPBACK_NAME, Refused
+from kit.worker.supervisor import ENDED, STOP
 
 # A signal acts in microseconds; a process that takes longer is stuck in a driver or a disk.
 STOP_LIMIT_S = 10.0
-# How soon an interrupt is heeded while a worker works.
-LOOK_EVERY_S = 0.5
 # Where a rank ends, the others wait for it in a collective.
 ENDED_GRACE_S = 5.0
-# In a network that only the ranks are in, these ports are free.
-FIRST_PORT = 2222
 # Where one raises, the others may be about to, on a busy machine later.
 FAILED_GRACE_S = 30.0
 # Counters of the process, and of its own CPUs; all others are the machine's, of which rank 0's count is enough.
@@ -42,6 +57,19 @@ PROCESS_COUNTERS = "process."
 CPU_COUNTERS = ("machine.busy_ns", "machine.steal_ns")
 # How a process ended that did not say why itself.
 PROCESS_ENDED = frozenset({"signal", "exit_code", "closed_its_pipes", "supervisor_ended"})
+READ_B = 1 << 20
+# Enough of standard error to see the framework's own message, not its whole stack.
+STDERR_TAIL_LINES, STDERR_TAIL_B = 20, 8000
+# A supervisor kills in microseconds; a busy container engine takes its time to remove what has ended.
+ENDS_S = 60.0
+# srun and a container's client get this long to say how they ended once their output has ended.
+CLOSED_S = 5.0
+# What a shell, srun and a container engine add to the number of a signal.
+SIGNAL_BASE = 128
+# Of the reasons that `who_reaches` returns, those in which no other program is a danger to what the ranks are sent.
+PRIVATE, WITHOUT_NETWORK = "ranks_private", "ranks_without_network"
+# In a network that only the ranks are in, these ports are free.
+FIRST_PORT = 2222
 
 
 class WorkerFailed(Exception):  # noqa: N818 - it is the worker that has failed
@@ -77,7 +105,8 @@ class Ranks:
         self._processes: list[Process] = []
         self._counters: list[list[str]] = []  # of each rank
         self._folder = ""
-        self._is_private = spec.who_reaches is not None and spec.who_reaches.code == PRIVATE
+        reached = reached_by(spec)
+        self._is_private = reached is not None and reached.code == PRIVATE
         network = network_of_ranks() if self._is_private else []
         try:
             for rank in range(spec.ranks):
@@ -296,3 +325,211 @@ def known_sum(values: Iterable[int | None]) -> int | None:
     """Return the sum; null where a part of it is not known."""
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
+
+
+class Process:
+    """One worker. It runs from a request until it is stopped, and no longer than this object's process.
+
+    Raises:
+        KitError: the command cannot be started.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._folder = command.folder
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as this object
+        try:
+            self._popen = subprocess.Popen(
+                command.words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=command.environment,
+                pass_fds=command.network,
+                bufsize=0,
+                start_new_session=True,  # an interrupt from the terminal is the runner's alone
+            )
+        except OSError as error:
+            raise KitError(
+                f"{command.words[0]} cannot be started: {error.strerror}; install it, or mend its path"
+            ) from None
+        self._unread = b""
+        self._decoder: msgspec.json.Decoder[Answers] = msgspec.json.Decoder(Answers)
+
+    def fileno(self) -> int:
+        """Return what is readable when an answer may have come."""
+        assert self._popen.stdout is not None
+        return self._popen.stdout.fileno()
+
+    def ask(self, request: Requests) -> None:
+        """Send a request, which continues the worker."""
+        self._send(msgspec.json.encode(request) + b"\n")
+
+    def stop(self) -> None:
+        """Ask the supervisor to stop the worker; it answers `Stopped`."""
+        self._send(STOP)
+
+    def answer(self) -> Answers | None:
+        """Return the next answer if all of it has come; `fileno` is readable."""
+        if b"\n" not in self._unread:
+            data = os.read(self.fileno(), READ_B)
+            if not data:
+                return Ended(reason=self._why_closed())
+            self._unread += data
+        line, newline, rest = self._unread.partition(b"\n")
+        if not newline:
+            return None
+        self._unread = rest
+        # A worker that is killed while it writes leaves half an answer in front of its supervisor's last line.
+        _, marker, last = line.rpartition(ENDED)
+        try:
+            answer = self._decoder.decode(marker + last)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Ended(reason=reason("protocol", message=str(error)))
+        if isinstance(answer, Ended) and answer.reason.code == "exit_code":
+            return Ended(reason=reason("exit_code", **answer.reason.values | {"message": self._last_line()}))
+        return answer
+
+    def stderr_tail(self) -> str:
+        """Return the last lines that it wrote to standard error."""
+        size_b = os.fstat(self._errors.fileno()).st_size
+        tail = os.pread(self._errors.fileno(), STDERR_TAIL_B, max(0, size_b - STDERR_TAIL_B))
+        return "\n".join(tail.decode(errors="replace").splitlines()[-STDERR_TAIL_LINES:]).strip()
+
+    def end(self) -> None:
+        """Close its input: the supervisor kills the worker, wherever it is. Waits for nothing."""
+        assert self._popen.stdin is not None
+        with suppress(OSError):
+            self._popen.stdin.close()
+
+    def wait(self) -> None:
+        """Wait until it has gone, after `end`, and remove what is left."""
+        # Nobody reads any more: a supervisor must not wait for room to say how the worker ended.
+        assert self._popen.stdout is not None
+        self._popen.stdout.close()
+        try:
+            self._popen.wait(ENDS_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+            self._popen.wait()
+        self._errors.close()
+        if not self._folder:
+            return
+        # What the worker has started in sessions of their own is left, and all of it where the supervisor was killed.
+        # psutil would take a process for an earlier one that had its number, and not kill it.
+        psutil.process_iter.cache_clear()
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("TMPDIR") == self._folder:
+                    process.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _send(self, line: bytes) -> None:
+        assert self._popen.stdin is not None
+        with suppress(OSError):  # it has ended, as its answer will show
+            self._popen.stdin.write(line)
+
+    def _why_closed(self) -> Reason:
+        """Return how the supervisor, or what stood in front of it, ended without a word."""
+        try:
+            code = self._popen.wait(CLOSED_S)
+        except subprocess.TimeoutExpired:
+            return reason("closed_its_pipes")
+        number = -code if code < 0 else code - SIGNAL_BASE
+        if number in {*signal.Signals}:
+            return reason("supervisor_ended", signal=signal.Signals(number).name)
+        return reason("exit_code", exit_code=code, message=self._last_line())
+
+    def _last_line(self) -> str:
+        return (self.stderr_tail().splitlines() or [""])[-1]
+
+
+def reached_by(spec: WorkerSpec) -> Reason | None:
+    """Return who reaches the sockets of a worker's ranks; None: it is one process."""
+    return who_reaches(spec.prepare.backend, len(spec.hosts)) if spec.ranks > 1 else None
+
+
+def who_reaches(backend: str, hosts: int) -> Reason:
+    """Return who reaches the ranks of a worker.
+
+    Args:
+        backend: of the worker.
+        hosts: over which its ranks are divided.
+    """
+    is_kept = CATALOG[backend].keeps_to_interface
+    if hosts > 1:
+        return reason("ranks_on_hosts_network" if is_kept else "ranks_exposed_on_hosts")
+    refused = _why_no_network()
+    if refused is None:
+        return reason(PRIVATE)
+    if _has_only_loopback():
+        return reason(WITHOUT_NETWORK)
+    return reason("ranks_on_loopback" if is_kept else "ranks_exposed", call=refused.call, error=refused.error)
+
+
+def has_ranks(cell: Cell, variant: Variant, hosts: int) -> bool:
+    """Return whether several processes measure a cell, if it may use so many hosts."""
+    return rank_count(cell, variant, hosts) > 1
+
+
+def lines_before(plan: RunPlan) -> list[str]:
+    """Return a line for each way in which others reach the ranks of a run, to be read before they start."""
+    hosts = plan.suite.hosts
+    titles: dict[str, dict[str, None]] = {}
+    for cell in plan.cells:
+        if has_ranks(cell, variant_of(plan, cell), hosts):
+            why = who_reaches(cell.backend, min(cell.devices, hosts))
+            if why.code not in (PRIVATE, WITHOUT_NETWORK):
+                titles.setdefault(sentence(why), {})[CATALOG[cell.backend].title] = None
+    return [f"{', '.join(named)} on several devices: {words}" for words, named in titles.items()]
+
+
+def network_of_ranks() -> list[int]:
+    """Return the descriptors of a new network that only who has them enters.
+
+    Raises:
+        KitError: the kernel gives none any more. Ranks do not start then where the user was told that nobody reaches
+            them.
+    """
+    try:
+        return _new_network()
+    except Refused as refused:
+        raise KitError(
+            f"the kernel gives ranks no network of their own any more ({refused.call}: {refused.error}); "
+            "raise user.max_net_namespaces, or wait until other programs have ended"
+        ) from None
+
+
+def _new_network() -> list[int]:
+    """Start what makes a namespace: this process has threads, and stays where it is."""
+    try:
+        here, there = socket.socketpair()
+        with here, there:
+            command = [sys.executable, "-I", "-S", private_network.__file__, str(there.fileno())]
+            started = subprocess.Popen(
+                command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            there.close()
+            try:
+                return private_network.receive(here)
+            finally:
+                started.wait()
+    except OSError as error:  # of this process, such as too many open files
+        raise Refused("exec", error) from None
+
+
+@cache
+def _why_no_network() -> Refused | None:
+    """Return why ranks get no network of their own here; None where they do. Tried once in a process."""
+    try:
+        descriptors = _new_network()
+    except Refused as refused:
+        return refused
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return None
+
+
+def _has_only_loopback() -> bool:
+    """Whether no other interface is up, as in a container without a network."""
+    return all(name == LOOPBACK_NAME.decode() or not stats.isup for name, stats in psutil.net_if_stats().items())

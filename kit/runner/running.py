@@ -1,4 +1,4 @@
-"""A run, from its plan to its profile.
+"""A run, from its plan to its profile, and where that goes.
 
 begin ─► plan on disk ─► round ─► its launches on disk ─► round … ─► profile ─► folder removed
                            │ Ctrl-C, budget, full disk
@@ -8,9 +8,11 @@ resume ◄───────────────────┘    the fo
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -21,21 +23,21 @@ from kit.clock import now_ns
 from kit.compare.clean import count_blocks
 from kit.compare.table import BlockTable
 from kit.errors import KitError
+from kit.files import name_of
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.private import published
 from kit.profile.launch import Launch
 from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
-from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, resume_command
-from kit.runner.cpus import usable_cpus
+from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, folder_of, resume_command, unfinished_refusal
 from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
-from kit.runner.next_round import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
-from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
-from kit.runner.worker import phase_limit_s
-from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache
+from kit.runner.round_worker import phase_limit_s
+from kit.runner.rounds_left import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
+from kit.runner.worker_processes import Asked, Ranks
+from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache, usable_cpus
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
 from kit.workloads.catalog import resolve_data
@@ -48,7 +50,34 @@ if TYPE_CHECKING:
 PERCENTILES = (50, 95, 99)
 
 
-class Run:
+def profile_path(out: str | None, suite: str, run_id: str, created: str, *, replace: bool = False) -> Path:
+    """Return the file to write: `out` itself, or ``<suite>-<UTC time>-<id>.json`` in the folder `out` (default: here).
+
+    With `replace` a file may be there: it is replaced when the first profile of the run is written.
+
+    Raises:
+        KitError: the file is there already, an unfinished run is, or its folder is not.
+    """
+    name = f"{name_of(suite)}-{datetime.fromisoformat(created):%Y%m%dT%H%M%SZ}-{run_id[:8]}.json"
+    path = Path(out) if out else Path(name)
+    try:
+        if out and (path.is_dir() or out.endswith("/")):
+            path /= name
+        if path.name in ("", ".."):
+            raise KitError(f"{path} is a folder; name a file, such as --out run.json")
+        if os.path.lexists(folder_of(path)):
+            raise unfinished_refusal(path)
+        if os.path.lexists(path) and not replace:
+            raise KitError(f"{path}: this file exists; choose another --out (`kit run --force` replaces it)")
+        if not path.parent.is_dir():
+            raise KitError(f"{path.parent}: the folder does not exist; create it, or choose another --out")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise KitError(f"{path} cannot be created: {why}; choose another --out") from None
+    return path
+
+
+class RunUnderWay:
     """A run under way, its folder open.
 
     Attributes:

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from profile_builder import MS, S
 
-from kit.runner.segments import (
+from kit.profile.launch import StepPlan
+from kit.runner.pacing import (
     GROUP_MAX_S,
     STEPS_MAX,
     WAIT_FRACTION,
     Pace,
     block_segments,
     event_steps,
-    long_segments,
+    is_warm,
+    long_segment,
     pace_ns,
     probe_segments,
     probed_pace,
-    warm_up_segments,
+    warm_up_segment,
 )
 
 
@@ -34,7 +36,7 @@ class Device:
         return [np.full(waits, first_ns + per_wait * self.step_ns, np.int64) for waits, per_wait in segments]
 
     def probed(self):
-        pace = Pace(float(self.run(warm_up_segments(Pace(1.0)))[0][-1]))
+        pace = Pace(float(self.run([warm_up_segment(Pace(1.0))])[0][-1]))
         segments = probe_segments(pace)
         return probed_pace(pace, segments, self.run(segments))
 
@@ -111,7 +113,7 @@ def test_the_pace_at_the_end_counts_not_the_slow_beginning():
 def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_changes(pace, slowing):
     spent_ns, step_ns = 0.0, pace.pipelined_ns or pace.waited_ns
     while spent_ns < 12 * S:
-        (segment,) = long_segments(pace, 12 - spent_ns / S)
+        segment = long_segment(pace, 12 - spent_ns / S)
         assert segment.per_wait == pace.per_wait and segment.waits <= STEPS_MAX
         step_ns *= slowing if segment.waits * step_ns > S / 2 else 1
         spent_ns += segment.waits * segment.per_wait * step_ns
@@ -119,9 +121,17 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
     assert 12 * S <= spent_ns <= 1.01 * 12 * S
 
 
+@pytest.mark.parametrize(
+    ("spent_s", "steps", "ends"), [(0.9, 500, False), (1.0, 9, False), (1.0, 10, True), (0.2, STEPS_MAX, True)]
+)
+def test_a_warm_up_ends_after_its_time_and_its_least_steps(spent_s, steps, ends):
+    plan = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
+    assert is_warm(plan, int(spent_s * S), steps) is ends
+
+
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])
 def test_a_warm_up_is_asked_for_in_parts_of_a_tenth_of_a_second(step_ns, steps):
-    assert warm_up_segments(Pace(step_ns)) == [(steps, 1)]
+    assert warm_up_segment(Pace(step_ns)) == (steps, 1)
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (50 * MS, 10), (3 * S, 1)])

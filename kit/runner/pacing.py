@@ -1,0 +1,226 @@
+"""How long a launch warms up, how many steps a block has, and how they are paced; when joules and idle are measured.
+
+warm-up      step, step, …                                         parts of 0.1 s, until `is_warm`
+CPU          lead-in │ step, step, step …                          each waited for
+accelerator  lead-in │ step, step …  (latency) │ k steps, k steps … (step time)
+long block   k steps, k steps …                                    parts of 1 s, over which joules are measured
+fit          reference │ stretch │ reference │ stretch …           its reference runs on resident batches
+
+All of it follows from the plan of a run, its sensors, and the pace of a program, which its last answer shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from kit.devices.catalog import DEVICES
+from kit.profile.cell import Cell
+from kit.profile.launch import StepPlan
+from kit.profile.sensor import SensorReport
+from kit.profile.store import Steps
+from kit.profile.unfinished import RunPlan
+from kit.sensors.sampler import PERIOD_NS
+from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS
+from kit.worker.messages import Segment
+from kit.workloads.operations import is_operation
+
+# Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
+CEILING_CYCLES = 3
+CEILING_WARMUP_S, CEILING_WARMUP_STEPS = 0.3, 3
+# After a warm-up that speeds up, and between blocks, the pace is that of the last steps.
+PACE_STEPS = 10
+# A request has at most so many steps: its stamps take 1.6 MB.
+STEPS_MAX = 200_000
+# However long they are, a block has at least so many timed steps.
+TIMED_MIN = 2
+# This fraction of an accelerator's block shows the latency of steps; the rest, most of it, gives the step time.
+LATENCY_FRACTION = 0.25
+# A wait may cost this fraction of its steps.
+WAIT_FRACTION = 0.01
+# So many steps show what one costs without its wait, to some percent.
+PROBE_STEPS = 50
+# Each of these is timed three times: what a stall adds to one would decide the number of steps a wait.
+PROBES = 3
+# Steps of seconds are not gathered by the hundred: a group takes this long at most, and its wait is nothing beside it.
+GROUP_MAX_S = 1.0
+# A warm-up is asked for in parts: a search for its end needs the pace, which changes.
+WARM_UP_PART_S = 0.1
+# A long block is asked for in parts, as its pace may change: between two the worker idles for some 0.0003 s.
+LONG_PART_S = 1.0
+# Events have a resolution of half a microsecond, and the group's one wait costs some: over so many steps both vanish.
+EVENT_STEPS, EVENTS_S = 100, 0.5
+# The period of a sensor that does not say how often it is fresh: known boards take 20 to 100 ms.
+PERIOD_UNKNOWN_NS = 100_000_000
+# The first and the last update of a block are waited for; twice, as ticks of the sampler come late.
+ALIGNED_ENDS = 4
+IDLE_LEAST_NS, IDLE_UPDATES = 3_000_000_000, 20
+# A fit is cut only for progress, an interrupt, and the reference between its stretches.
+STRETCH_S = 1.0
+# A reference is long enough for its own lead-in not to count, and short against a stretch. Where its steps are long,
+# stretches are so many times as long as it was, or the references would cost more than the fit.
+REFERENCE_S, STRETCH_REFERENCES = 0.25, 4
+
+
+class Pace(NamedTuple):
+    """What the steps of a program take."""
+
+    waited_ns: float  # a step that is waited for by itself
+    pipelined_ns: float = 0.0  # a step of those that are waited for together; 0: there are none
+    per_wait: int = 1  # how many steps are waited for together
+
+    def after(self, segments: Sequence[Segment], waits_ns: Sequence[Steps]) -> Pace:
+        """Return the pace after a block."""
+        if not self.pipelined_ns:
+            return Pace(pace_ns(waits_ns[-1]))
+        _, waited_ns, groups_ns = waits_ns
+        return Pace(pace_ns(waited_ns), float(groups_ns.mean()) / segments[-1].per_wait, self.per_wait)
+
+    def after_groups(self, step_ns: float) -> Pace:
+        """Return the pace after a block that had nothing but steps of this mean."""
+        return self._replace(pipelined_ns=step_ns) if self.pipelined_ns else self._replace(waited_ns=step_ns)
+
+
+def pace_ns(waits_ns: Steps) -> float:
+    """Return the median of the last steps."""
+    return max(1.0, float(np.median(waits_ns[-PACE_STEPS:])))
+
+
+def filling(seconds: float, step_ns: float, *, least: int = 1, is_rounded_up: bool = False) -> int:
+    """Return how many steps fill so many seconds."""
+    steps = seconds * 1e9 / step_ns
+    return min(max(least, math.ceil(steps) if is_rounded_up else round(steps)), STEPS_MAX)
+
+
+def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
+    """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
+    if steps.ceiling_rounds is None or not all(map(is_operation, cells)):
+        return steps
+    return replace(
+        steps,
+        cycles=min(steps.cycles, CEILING_CYCLES),
+        warmup_s=min(steps.warmup_s, CEILING_WARMUP_S),
+        warmup_steps=min(steps.warmup_steps, CEILING_WARMUP_STEPS),
+        energy_s=0.0,
+    )
+
+
+def is_warm(plan: StepPlan, spent_ns: int, steps: int) -> bool:
+    """Return whether a warm-up ends: after its time and its least steps, or after as many steps as a request has.
+
+    Args:
+        plan: how long its cell is measured.
+        spent_ns: since its first step.
+        steps: that it ran.
+    """
+    return steps >= STEPS_MAX or (spent_ns >= plan.warmup_s * 1e9 and steps >= plan.warmup_steps)
+
+
+def warm_up_segment(pace: Pace) -> Segment:
+    """Return a part of a warm-up."""
+    return Segment(filling(WARM_UP_PART_S, pace.waited_ns))
+
+
+def probe_segments(pace: Pace) -> list[Segment]:
+    """Return groups of some steps and of three times as many: their difference is steps without a wait."""
+    steps = max(1, min(PROBE_STEPS, int(GROUP_MAX_S * 1e9 / pace.waited_ns)))
+    return [Segment(PROBES, steps), Segment(PROBES, 3 * steps)]
+
+
+def probed_pace(pace: Pace, segments: Sequence[Segment], waits_ns: Sequence[Steps]) -> Pace:
+    """Return the pace, with so many steps a wait that waiting for the last of them costs less than WAIT_FRACTION.
+
+    A wait costs what a step that is waited for takes longer than one that is not.
+    """
+    once_ns, thrice_ns = (float(groups_ns.min()) for groups_ns in waits_ns)
+    steps, thrice = segments[0].per_wait, segments[1].per_wait
+    with_wait_ns = thrice_ns / thrice
+    step_ns = (thrice_ns - once_ns) / (thrice - steps) if thrice_ns > once_ns else with_wait_ns
+    wait_ns = max(0.0, pace.waited_ns - step_ns)
+    together = math.ceil(wait_ns / WAIT_FRACTION / step_ns)
+    return Pace(pace.waited_ns, with_wait_ns, max(1, min(together, int(GROUP_MAX_S * 1e9 / with_wait_ns))))
+
+
+def block_segments(pace: Pace, seconds: float, lead_in_s: float) -> list[Segment]:
+    """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together."""
+    waited_s = seconds if not pace.pipelined_ns else seconds * LATENCY_FRACTION
+    segments = [
+        Segment(filling(lead_in_s, pace.waited_ns, is_rounded_up=True)),
+        Segment(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN)),
+    ]
+    if pace.pipelined_ns:
+        groups = filling(seconds - waited_s, pace.pipelined_ns * pace.per_wait)
+        segments.append(Segment(groups, pace.per_wait))
+    return segments
+
+
+def event_steps(pace: Pace) -> int:
+    """Return how many steps host and device time together."""
+    return max(1, min(EVENT_STEPS, int(EVENTS_S * 1e9 / pace.waited_ns)))
+
+
+def has_energy(plan: RunPlan, number: int) -> bool:
+    """Return whether workers have a long block in this round.
+
+    Rounds after the last planned one are in place of disturbed ones, unless they are for a precision.
+    """
+    steps, suite = plan.suite.plan, plan.suite
+    is_last = number >= suite.rounds - 1 if suite.precision_pct is None else number == suite.rounds - 1
+    return steps.energy_s > 0 and (steps.energy_rounds == "all" or is_last)
+
+
+def planned_energy_s(asked_s: float | None, sensors: Sequence[SensorReport], cells: Iterable[Cell]) -> float:
+    """Return how long blocks for energy are, 0: there are none; at least what is asked for.
+
+    Where no sensor tells a device of the cells there is one only if it is asked for: an external meter may.
+    """
+    names = [sensor.name for sensor in sensors if sensor.status != "unavailable"]
+    whole = {name for kind in {cell.device for cell in cells} for name in DEVICES[kind].joule_sensors_among(names)}
+    device_sensors = [sensor for sensor in sensors if sensor.name in whole]
+    return long_block_s(device_sensors, asked_s or 0.0) if asked_s or (asked_s is None and whole) else 0.0
+
+
+def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float:
+    """Return how long a block has to be for these sensors: a hundred updates, ten seconds, and what alignment takes.
+
+    What does not count at its begin comes on top.
+    """
+    period_ns = _period_ns(sensors)
+    memory_ns = max((max(sensor.mean_over_ns or 0, sensor.lag_max_ns or 0) for sensor in sensors), default=0)
+    aligned_ns = ALIGNED_ENDS * (period_ns + PERIOD_NS)
+    needed_ns = max(WINDOW_MIN_NS, UPDATES_PLANNED * period_ns) + memory_ns + aligned_ns
+    return max(asked_s, round(needed_ns / 1e9, 1))
+
+
+def long_segment(pace: Pace, seconds: float) -> Segment:
+    """Return a part of a block that has so many seconds left, and that must not end before them."""
+    group_ns = (pace.pipelined_ns or pace.waited_ns) * pace.per_wait
+    return Segment(filling(min(seconds, LONG_PART_S), group_ns, is_rounded_up=True), pace.per_wait)
+
+
+def idle_s(sensors: Sequence[SensorReport]) -> float:
+    """Return how long a stretch of idle is."""
+    counters = [sensor for sensor in sensors if sensor.quantity == "energy" and sensor.status != "unavailable"]
+    lag_max_ns = max((sensor.lag_max_ns or 0 for sensor in sensors if sensor.status != "unavailable"), default=0)
+    return (max(IDLE_LEAST_NS, IDLE_UPDATES * _period_ns(counters)) + lag_max_ns) / 1e9
+
+
+def _period_ns(sensors: Sequence[SensorReport]) -> int:
+    return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in sensors), default=0)
+
+
+def stretch_segment(step_ns: float, reference_s: float, most: int, *, is_waited: bool) -> Segment:
+    """Return a stretch of a fit.
+
+    Args:
+        step_ns: of the stretch before it; of its reference before the first.
+        reference_s: that its reference has just taken.
+        most: steps that are left of the epoch, or of the fit.
+        is_waited: whether each step is waited for, as on a CPU, or only the last.
+    """
+    steps = min(filling(max(STRETCH_S, STRETCH_REFERENCES * reference_s), step_ns), most)
+    return Segment(steps) if is_waited else Segment(1, steps)
