@@ -55,6 +55,7 @@ lint: setup-dev ## Check code (Ruff, mypy, imports), workflows, spelling and pro
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy kit images
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/import_circles.py kit
 	$(BIN)/python tests/empty_names.py kit tests native images docs profiles
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(wildcard .github/actions/*/action.yml)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml) docs/examples/github-actions.yml
