@@ -22,7 +22,7 @@ from kit.workloads.parity import parity_tolerance
 
 def _stepping(cell: MeasuredCell) -> list[LaunchRow]:
     """Return the launches of a cell, unless its blocks are stretches of a fit, with one wait at the end of each."""
-    if cell.cell.task == "fit":
+    if not cell.cell.in_blocks:
         raise NotApplicableError
     return list(cell.launches.values())
 

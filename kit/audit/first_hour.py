@@ -56,7 +56,7 @@ def first_hour(label: str, profile: Profile) -> list[Check]:
         or (rule.on == "accelerator" and rule.scope in ("cell", "run") and rule.name not in LEFT_OUT)
     ]
     # Fits are there for their losses alone: they are too short for everything else.
-    timed = _with_cells(profile, [result for result in profile.cells if result.cell.task != "fit"])
+    timed = _with_cells(profile, [result for result in profile.cells if result.cell.in_blocks])
     loaded = _with_cells(profile, [result for result in timed.cells if result.cell.workload != SMALL])
     run, run_timed, run_loaded = (MeasuredRun(label, part) for part in (profile, timed, loaded))
     checks: list[Check] = []

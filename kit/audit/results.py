@@ -13,7 +13,7 @@ from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.compare.parity import agreements
 from kit.profile.cell import OWN
 from kit.profile.reason import reason
-from kit.workloads.operations import is_operation
+from kit.workloads.operations import networks_among
 
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
@@ -42,9 +42,10 @@ def parity(run: MeasuredRun) -> Iterator[Outcome]:
         if agreement.agrees is False:
             yield Found({"difference": agreement.max_relative_difference or math.inf}, 100.0, cell_key=key)
     proved = {key for key, agreement in judged.items() if agreement.agrees is not None}
-    unproved = [result for result in run.profile.cells if result.key not in proved and not is_operation(result.cell)]
+    networks = networks_among(result.cell for result in run.profile.cells)
+    unproved = [cell for cell in networks if cell.key not in proved]
     if unproved:
-        programs = any(result.cell.precision == OWN for result in unproved)
+        programs = any(cell.precision == OWN for cell in unproved)
         yield NotMeasuredError(reason("own_programs_unproved" if programs else "no_parity"))
 
 

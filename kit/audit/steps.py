@@ -147,7 +147,7 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
 @says("{who}: the fit waits for its input {input_pct:.0f} % of the time.")
 def input_bound(cell: MeasuredCell) -> Found:
     """Find fits that wait for their input."""
-    if cell.cell.task != "fit":
+    if cell.cell.in_blocks:
         raise NotApplicableError
     ratios = [ratio for launch in cell.launches.values() if (ratio := launch.pipeline_ratio) is not None]
     if not ratios:

@@ -20,7 +20,7 @@ import msgspec
 from kit.compare.table import BlockTable, LaunchRow
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import Profile
-from kit.workloads.operations import MIB, OPERATIONS, is_operation, work_of
+from kit.workloads.operations import MIB, OPERATIONS, is_operation, networks_among, work_of
 
 if TYPE_CHECKING:
     from kit.workloads.cost import Cost
@@ -78,7 +78,7 @@ def ceilings_of(table: BlockTable) -> list[Ceiling]:
 
 def without_operations(profile: Profile) -> Profile:
     """Return the profile as if its networks alone had been measured; where there are none, as it is."""
-    networks = {result.key for result in profile.cells if not is_operation(result.cell)}
+    networks = {cell.key for cell in networks_among(result.cell for result in profile.cells)}
     if not networks or len(networks) == len(profile.cells):
         return profile
     groups = [group for group in profile.groups if networks.issuperset(group.cells)]

@@ -218,7 +218,7 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
         fill_disturbances(launch)
     totals = [launch.taken_in_all for launch in launches]
     others = {launch.record.cell_key: total.fraction for launch, total in zip(launches, totals, strict=True)}
-    if any(launch.cell.task == "fit" for launch in launches):
+    if any(not launch.cell.in_blocks for launch in launches):
         lacked_cpus = max(others.values()) > OTHERS_MOST
         shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
         is_clean = not (lacked_cpus or shared)

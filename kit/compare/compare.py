@@ -241,9 +241,8 @@ def _fill(
             continue
         row.versus, joules = family.versus(name, base), energies.versus(name, base)
         row.energy_versus = joules if joules.count else None
-        if row.cell.task == "fit":
-            difference = scores.versus(name, base)
-            row.score_difference = difference if difference.count > 1 else None
+        difference = scores.versus(name, base)
+        row.score_difference = difference if difference.count > 1 else None
         row.break_even = broken_even(name, base, rows, steps)
         if metric is STEP:
             row.scaling = scaling_of(name, base, rows, family)
@@ -278,7 +277,8 @@ def row_of(
     """Return the row of some samples, one a run, with these metrics; None: all, and what was counted and sampled."""
     first = samples[0]
     judged = judged_name(metric, first)
-    asked = [*METRICS] if names is None else [*names, judged, *(RATE if is_operation(first.cell) else ())]
+    of_operation = is_operation(first.cell)
+    asked = [*METRICS] if names is None else [*names, judged, *(RATE if of_operation else ())]
     if first.together is None:  # its launches were dropped
         asked = [*first.values]
     values = {known: value_of_runs(METRICS[known], samples) for known in asked}
@@ -289,6 +289,7 @@ def row_of(
         cell=first.cell,
         cell_key=first.cell_key,
         key=first.key,
+        is_operation=of_operation,
         profiles=[sample.run.label for sample in samples] if side else [],
         is_baseline=is_baseline,
         metric=metric,

@@ -61,7 +61,7 @@ def device_power_w(entries: Sequence[Energy]) -> float | None:
 
 def launch_entries(launch: LaunchRow, part: EnergyKind | None = None) -> list[Energy]:
     """Return the device's entries over a part of a launch: by default its long block, or a fit's own."""
-    kind, ids = part or ("fit" if launch.cell.task == "fit" else "steady"), launch.record.device_ids
+    kind, ids = part or launch.cell.traits.energy, launch.record.device_ids
     return device_entries(
         launch.cell,
         [

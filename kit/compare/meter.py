@@ -251,7 +251,7 @@ def _entries(cell: Cell, launch: Launch, series: MeterReadings, *, has_long: boo
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
     if windows and not has_long:
-        wanted.append(("fit" if cell.task == "fit" else "steady", True, steps * cell.batch, steps, windows))
+        wanted.append((cell.traits.energy, True, steps * cell.batch, steps, windows))
     entries = []
     for kind, is_parts, samples, steps, windows in wanted:
         block_ns = sum(end_ns - begin_ns for begin_ns, end_ns in windows)

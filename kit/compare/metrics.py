@@ -180,8 +180,8 @@ def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
 
 def judged_name(name: str, sample: Sample) -> str:
     """Return what cells and runs are compared by: the whole time of a fit, the time per sample where there are some."""
-    if METRICS[name].is_time and sample.cell.task == "fit":
-        return "fit_total_ns"
+    if METRICS[name].is_time and sample.cell.traits.judged:
+        return sample.cell.traits.judged
     return "sample_ns" if METRICS[name].per_sample and sample.cell.batch > 0 else name
 
 
@@ -208,12 +208,12 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
 
 def step_times(sample: Sample, launch: LaunchRow) -> list[float] | float:
     """Return nanoseconds a step of each block; of a fit, which runs in stretches of unlike lengths, of the whole."""
-    return launch.mean_step_ns if sample.cell.task == "fit" else launch.times_ns()
+    return launch.times_ns() if sample.cell.in_blocks else launch.mean_step_ns
 
 
 def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
     """Return the median of each block's steps that were waited for one by one; a fit is known by its whole time."""
-    return launch.mean_step_ns if sample.cell.task == "fit" else launch.times_ns("latency")
+    return launch.times_ns("latency") if sample.cell.in_blocks else launch.mean_step_ns
 
 
 def _raw_step_ns(sample: Sample) -> float | None:

@@ -65,8 +65,8 @@ def fill_modes(cells: Mapping[str, LaunchesByRound]) -> dict[str, Modes]:
         # The mean of the others in the same cycle is taken away where there are any.
         beside = [(sums[block] - log) / (len(cells) - 1) for block, log in own_logs.items()] if paired else []
         # Stretches of a fit lie too far apart for the machine's drift to be distinguished from modes.
-        is_fit = any(launch.cell.task == "fit" for launch in launches.values())
-        modes = _modes(launches, own_logs, beside) if own_logs and not is_fit else None
+        in_blocks = all(launch.cell.in_blocks for launch in launches.values())
+        modes = _modes(launches, own_logs, beside) if own_logs and in_blocks else None
         if modes is not None:
             known[key] = modes
             for number, launch in launches.items():

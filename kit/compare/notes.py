@@ -20,7 +20,7 @@ from kit.profile.reason import Reason, Value
 from kit.profile.schema import CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
-from kit.workloads.operations import is_operation
+from kit.workloads.operations import networks_among
 
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
@@ -50,7 +50,7 @@ def headline_of(label: str, profile: Profile, table: BlockTable) -> Headline:
     """Return what ran, where and when."""
     every = [result.cell for result in profile.cells]
     # Beside networks, operations are what they are held against.
-    cells = [cell for cell in every if not is_operation(cell)] or every
+    cells = networks_among(every) or every
     identity = profile.identity
     every_launches = table.by_cell.values()
     rounds = [len({launch.round for launch in launches if launch.gives_number}) for launches in every_launches]
@@ -78,10 +78,10 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
     """Return what must be said of one profile's table."""
     profile, by = run.profile, run.by
     rows = [row for group in groups for row in group.rows]
-    networks = [row for row in rows if not is_operation(row.cell)]
+    networks = [row for row in rows if not row.is_operation]
     shown = networks or rows
     # Fits are repeated in fewer rounds than steps, and say so in their rows.
-    repeated = [row for row in shown if row.cell.task != "fit" or row.value("fit_total_ns") is None] or shown
+    repeated = [row for row in shown if row.value("fit_total_ns") is None] or shown
     # Those of a disturbed group are of one round, and say so.
     counted = [row.value("launches") for row in repeated if row.value("launches") and not row.value("is_disturbed")]
     rounds = min(counted, default=ROUNDS_PRELIMINARY)
@@ -114,7 +114,7 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
     notes += [note(code) for code, is_so in applies.items() if is_so]
     notes += [*_software_notes(profile), *parity_notes(profile.cells)]
     if networks and len(networks) < len(rows):
-        measured = {group.key for group in groups if is_operation(group.rows[0].cell)}
+        measured = {group.key for group in groups if group.rows[0].is_operation}
         notes.append(note("ceilings_measured", operations=len(measured)))
     notes += [*_energy_notes(run, rows), *joules_notes(groups)]
     same = [(row.name, mismatch.name) for row in rows if row.has_same_code for mismatch in row.blocked]
@@ -164,7 +164,7 @@ def _energy_notes(run: Run, rows: Sequence[Row]) -> list[Note]:
         notes.append(note(f"energy_{tier}" if errors else "energy_tier_unknown", **values))
     if notes:
         return notes
-    on_cpu = (row for row in rows if row.cell.device == "cpu" and not is_operation(row.cell))
+    on_cpu = (row for row in rows if row.cell.device == "cpu" and not row.is_operation)
     has_cpu_time = any(row.value("cpu_per_sample_ns") is not None for row in on_cpu)
     return [_why_no_joules(run), *([note("cpu_seconds")] if has_cpu_time else [])]
 
@@ -206,7 +206,7 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     # A device may compute a precision in several passes of another.
     if any(cell.device in DEVICES and cell.precision in DEVICES[cell.device].in_passes for cell in cells):
         notes.append(note("float32_on_tpu"))
-    steps = [launch for result in profile.cells if result.cell.task != "fit" for launch in result.launches]
+    steps = [launch for result in profile.cells if result.cell.in_blocks for launch in result.launches]
     turned = [launch for launch in steps if launch.turns == "sequential"]
     if turned:
         sequential, rounds = (len({launch.round for launch in launches}) for launches in (turned, steps))

@@ -199,7 +199,7 @@ def per_sample_log(metric: Metric, a: Sample, b: Sample) -> float:
     It is 0 for latencies, because a request waits for its whole batch.
     """
     mine, yours = a.cell.batch, b.cell.batch
-    if not (metric.per_sample or a.cell.task == "fit") or mine < 1 or yours < 1 or not metric.is_time:
+    if not (metric.per_sample or not a.cell.in_blocks) or mine < 1 or yours < 1 or not metric.is_time:
         return 0.0
     return math.log(yours / mine)
 

@@ -141,6 +141,7 @@ class Row:
     cell: Cell  # the first run's
     cell_key: str  # of the cell, in the first run's profile
     key: str  # the same; on platforms, of what was asked
+    is_operation: bool = False  # of its framework, and no network's: what networks are held against
     profiles: list[str] = field(default_factory=list)  # the labels of the runs that it is of; none: of one table's run
     is_baseline: bool = False
     metric: str  # name of the metric that is judged
@@ -185,6 +186,11 @@ class GroupRows:
     findings: list[Finding] = field(default_factory=list)  # what explains its numbers, gravest first
     best: list[PlatformBest] = field(default_factory=list)  # of platforms: each at its best, the baseline first
     missing: list[Missing] = field(default_factory=list)  # of platforms
+
+    @property
+    def are_operations(self) -> bool:
+        """Whether its rows are operations, and no networks."""
+        return self.rows[0].is_operation
 
 
 @dataclass(eq=False, kw_only=True)

@@ -242,7 +242,7 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
         steps: family of the group by step, whose verdict says whether any are saved.
     """
     axis, step, sample, base = ("compile_mode",), METRICS["step_ns"], rows[name][0], rows[baseline][0]
-    if sample.cell.key_without(axis) != base.cell.key_without(axis) or sample.cell.task == "fit":
+    if sample.cell.key_without(axis) != base.cell.key_without(axis) or not sample.cell.in_blocks:
         return None
     logs, base_ns = log_ratios(step, sample, base), value(base, "step_ns")
     pairs = {

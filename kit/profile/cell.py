@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,24 @@ from kit.profile.limits import Batch, Name, Parameter, Percent, ThreadCount, Var
 
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
+
+
+class TaskTraits(NamedTuple):
+    """What tells cells of one task from those of another, wherever they are measured, compared or shown."""
+
+    title: str
+    # Cells take turns in blocks. If not, each runs by itself from its begin to its end, in stretches of unlike lengths:
+    # a round of it is clean or not as a whole, its step is the mean of all, and it is judged by its whole time.
+    in_blocks: bool
+    energy: Literal["steady", "fit"]  # kind of the joules that are its own
+    judged: str  # metric that a verdict on its time is about; empty: the one that was asked for
+
+
+TASKS: dict[Task, TaskTraits] = {
+    "train": TaskTraits("training", True, "steady", ""),
+    "infer": TaskTraits("inference", True, "steady", ""),
+    "fit": TaskTraits("fit", False, "fit", "fit_total_ns"),
+}
 Feed = Literal["device", "host", "own"]
 
 DEFAULT_VARIANT = "default"
@@ -41,6 +59,16 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     devices: ThreadCount = msgspec.field(default=1, name="device_count")
     threads: ThreadCount | None = None  # compute threads; null: one for each usable CPU
     variant: VariantName = DEFAULT_VARIANT
+
+    @property
+    def traits(self) -> TaskTraits:
+        """What its task makes of it."""
+        return TASKS[self.task]
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether it takes turns in blocks."""
+        return TASKS[self.task].in_blocks
 
     @property
     def key(self) -> str:

@@ -226,7 +226,7 @@ def _cases(audit: Audit, names: SubjectNames, fail_on: Severity) -> Iterator[Cas
 def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
     """Return what `kit selftest --device` prints of a profile and its checks."""
     fits, timed = (
-        [each.cell for each in profile.cells if (each.cell.task == "fit") == is_fit] for is_fit in (True, False)
+        [each.cell for each in profile.cells if each.cell.in_blocks == in_blocks] for in_blocks in (False, True)
     )
     names = cell_names(fits) | cell_names(timed)
     rows, records, cases = [], [], []

@@ -15,7 +15,6 @@ from kit.report.report_table import Column, TableCell
 from kit.report.sentences import LETTERS, name_of
 from kit.report.values_in_words import BY_UNIT, NONE, duration, hundredths, number, one_line, rate, with_sd
 from kit.report.verdict_words import answer, with_words
-from kit.workloads.operations import is_operation
 
 # The first column names the rows. A longer name, as of a profile, is cut: CSV has it whole.
 NAME = Column("", right=False, width_max=34)
@@ -82,7 +81,7 @@ def answer_cell(row: Row, *, is_compared: bool) -> TableCell:
 
 
 def _is_network(row: Row) -> bool:
-    return not is_operation(row.cell)
+    return not row.is_operation
 
 
 def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Column:
@@ -186,7 +185,7 @@ def _is_on_cpu(row: Row) -> bool:
 STEP = (
     _metric("step_ns"),
     Column("rate", partial(_rate, is_network=False)),
-    _metric("empty_wait_ns", lambda row: is_operation(row.cell)),
+    _metric("empty_wait_ns", lambda row: row.is_operation),
     _metric("sample_ns", _is_network),
     Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
@@ -232,7 +231,7 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
     rows = [row for group in groups for row in group]
     differ = any(len({row.cell.batch for row in group}) > 1 for group in groups)
     # A fit is judged by its whole time, whatever the others are judged by.
-    is_by_latency = by == "latency_ns" and not any(row.cell.task == "fit" for row in rows)
+    is_by_latency = by == "latency_ns" and all(row.cell.in_blocks for row in rows)
     first, second = (LATENCY, STEP) if is_by_latency else (STEP, LATENCY)
     if wide:
         others = [_metric(name) for name, metric in METRICS.items() if metric.title and name not in PLACED]

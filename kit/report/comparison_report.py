@@ -29,7 +29,6 @@ from kit.report.report_table import Column, Later, Report, Table, TableCell, pla
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdict_words import answer, group_sentences, platform_sentences
-from kit.workloads.operations import is_operation
 
 ROWS_MAX = 40
 GAP = 2
@@ -53,9 +52,9 @@ def comparison_report(
         allowed_pct: the limit of `--fail-if-slower`.
         file: the profile that the hint names.
     """
-    operations = [group for group in comparison.groups if is_operation(group.rows[0].cell)]
+    operations = [group for group in comparison.groups if group.are_operations]
     networks = [group for group in comparison.groups if group not in operations]
-    fits = [group for group in networks if any(row.cell.task == "fit" for row in group.rows)]
+    fits = [group for group in networks if not all(row.cell.in_blocks for row in group.rows)]
     steps = [group for group in networks if group not in fits]
     # Steps, fits and operations have columns of their own. With networks, operations are their ceilings: for --wide.
     alike = [groups for groups in (steps, fits, operations if wide or not networks else []) if groups]

@@ -21,7 +21,7 @@ from kit.report.comparison_columns import sides_of
 from kit.report.report_table import Loud, Table
 from kit.report.sentences import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.values_in_words import by_name, counted, moment, one_line, several
-from kit.workloads.operations import OPERATIONS, is_operation
+from kit.workloads.operations import OPERATIONS
 
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6
@@ -199,7 +199,7 @@ def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[s
 
 def legend(comparison: Comparison, tables: Sequence[Table]) -> list[tuple[str, str]]:
     """Return what explains each column, by its title, and signs, by none; a note may explain a column."""
-    are_operations = all(is_operation(group.rows[0].cell) for group in comparison.groups)
+    are_operations = all(group.are_operations for group in comparison.groups)
     meanings = MEANINGS | ({"step_ns": "time per operation"} if are_operations else {})
     parts = []
     for name, title in {column.name: column.title for table in tables for column in table.columns}.items():

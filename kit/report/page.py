@@ -37,7 +37,6 @@ from kit.report.profile_report import profile_report
 from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
 from kit.report.verdict_words import answer
-from kit.workloads.operations import is_operation
 
 # Phases that follow each other have hues that are far apart.
 FILLS = "".join(f".p{index}{{fill:hsl({index * 137 % 360} var(--fill))}}" for index in range(len(PHASES)))
@@ -186,7 +185,7 @@ def _compared(comparison: Comparison, titles: Mapping[str, str]) -> str:
 def _charts(each: ShownProfile, draw: Callable[[str, Sequence[ChartMember]], str], *, has_keys: bool = False) -> str:
     """Return a chart of each group that tables show: with networks, operations are ceilings."""
     within = each.within
-    groups, charts = [group for group in within.groups if not is_operation(group.rows[0].cell)], list[str]()
+    groups, charts = [group for group in within.groups if not group.are_operations], list[str]()
     for group in groups or within.groups:
         members = members_of(each.run, group)
         size = LOOKS if has_keys else len(members)

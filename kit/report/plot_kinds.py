@@ -25,18 +25,17 @@ from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
 from kit.devices.limits import OTHERS_MOST
 from kit.errors import KitError
-from kit.profile.cell import DEFAULT_VARIANT, Cell
+from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell
 from kit.profile.schema import Profile
 from kit.report.records import records
 from kit.report.values_in_words import one_line, rate
 from kit.report.verdict_words import answer
-from kit.workloads.operations import MATMUL, is_operation
+from kit.workloads.operations import MATMUL, networks_among
 
 PlotRow = dict[str, Any]
 Scale = Literal["linear", "log"]
 
 SWEPT = ("devices", "batch", "threads", "units", "layers", "width", "depth", "heads", "length")
-TASKS = {"train": "training", "infer": "inference", "fit": "fit"}
 # A value on these axes says what it is; with others the axis is named, too: "layers 2".
 PLAIN_AXES = ("workload", "backend", "device", "precision", "compile_mode", "feed", "variant")
 # The interval of a column is that of the step, or of the ratio, to this power.
@@ -143,7 +142,7 @@ def usual_kind(profiles: Sequence[Profile]) -> str:
     counts = {axis: len({cell.value(axis) for cell in cells} - {None}) for axis in SWEPT}
     most = max(SWEPT, key=lambda axis: counts[axis])
     hardware = {(each.identity.hardware_sha256, result.cell.device) for each in profiles for result in each.cells}
-    if all(map(is_operation, cells)):
+    if not networks_among(cells):
         return "roofline"
     return most if counts[most] > 1 else "platforms" if len(hardware) > 1 else "rounds"
 
@@ -156,7 +155,7 @@ def _rows(comparison: Comparison, request: PlotRequest) -> list[PlotRow]:
         label = row.side or (comparison.headlines[0].label if len(request.profiles) > 1 else "")
         name, ratio = row.member or row.name, row.versus and row.versus.ratio
         flops, bytes_moved = (row.value(f"reach_{name}") for name in ("flops", "bytes"))
-        is_fit, title = row.cell.task == "fit", [request.titles.get(part, part) for part in group.title]
+        is_fit, title = not row.cell.in_blocks, [request.titles.get(part, part) for part in group.title]
         added = {
             "row": row,
             "cell": row.cell,
@@ -193,7 +192,7 @@ def _words(cell: Cell, axes: Iterable[str], request: PlotRequest) -> list[str]:
     """Return ``["JAX", "layers 2"]``: the values of a cell on some axes; of the default variant nothing."""
     values = [(axis, cell.value(axis)) for axis in axes]
     return [
-        TASKS[cell.task] if axis == "task" else request.titles.get(str(value), str(value))
+        cell.traits.title if axis == "task" else request.titles.get(str(value), str(value))
         if axis in PLAIN_AXES else f"{axis} {value}"
         for axis, value in values
         if value is not None and (axis, value) != ("variant", DEFAULT_VARIANT)
@@ -343,7 +342,7 @@ def _roofline(request: PlotRequest) -> list[PlotRow]:
     """
     rows: list[PlotRow] = []
     for label, profile in request.profiles:
-        run, are_alone = read_run(label, profile), all(is_operation(result.cell) for result in profile.cells)
+        run, are_alone = read_run(label, profile), not networks_among(result.cell for result in profile.cells)
         ceilings = run.ceilings
         for row in _rows(compare([run], axes=OF_CELLS), request):
             here = beside(row["cell"], ceilings)
@@ -356,7 +355,7 @@ def _roofline(request: PlotRequest) -> list[PlotRow]:
                 row["intensity"] = row["n"] / (6 if row["precision"] == "float32" else 3)
             elif row["failure"] is None and not row["intensity"]:
                 row["why"] = "its FLOPs are unknown"
-            if not is_operation(row["cell"]) or row["intensity"]:
+            if not row["row"].is_operation or row["intensity"]:
                 rows.append(row)
     if not any(row["slopes"] and row["roofs"] for row in rows):
         which = ", ".join(label for label, _ in request.profiles)
@@ -364,7 +363,7 @@ def _roofline(request: PlotRequest) -> list[PlotRow]:
     where = ["backend", "device", "threads", "variant"]
     for row in (rows := _in_lines(rows, request, [*where, "compile_mode", "feed"], "workload")):
         row["panel"] = " · ".join([*_words(row["cell"], where, request), *filter(None, [row["label"]])])
-        row["line"] = (*row["line"][: len(row["line"]) - bool(row["label"])], TASKS[row["task"]])
+        row["line"] = (*row["line"][: len(row["line"]) - bool(row["label"])], row["cell"].traits.title)
     return rows
 
 

@@ -169,7 +169,7 @@ def cases(comparison: Comparison, allowed_pct: float | None) -> list[Case]:
 def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy | None) -> Case:
     """Return the case of a row; `limited`: its verdict against the limit, if there is a limit."""
     metric, words = METRICS[comparison.by], answer(row)
-    name = "step_ns" if row.cell.task == "fit" and metric.is_time else metric.name
+    name = metric.name if row.cell.in_blocks or not metric.is_time else "step_ns"
     known = row.value(name)
     case = Case(f"{row.name} {row.cell.key}", " · ".join(group.title), words=words)
     if known is not None:

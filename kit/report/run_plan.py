@@ -35,7 +35,7 @@ def summary(plan: RunPlan, left: TimeNeeded) -> str:
 def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     """Return ``about 5 minutes plus 9 fits of 2 epochs per round``: nobody knows the time of whole fits before."""
     takes = about(left.seconds, is_least=left.is_least)
-    fits = sum(cell.task == "fit" for cell in cells) if steps.fit_steps is None else 0
+    fits = sum(not cell.in_blocks for cell in cells) if steps.fit_steps is None else 0
     each = f"{counted(fits, 'fit')} of {counted(steps.epochs, 'epoch')} per round"
     return f"{takes} plus {each}" if fits else takes
 

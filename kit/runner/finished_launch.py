@@ -104,9 +104,9 @@ def _add_sampled(  # noqa: PLR0917
             _without_joules(entry, reason("device_shared", processes=others)) if others else entry
             for entry in samples.energy("steady", [window], steps * cell.batch, steps)
         ]
-    if cell.task == "fit" and launch.gave_number and is_asked:
+    if not cell.in_blocks and launch.gave_number and is_asked:
         steps = sum(launch.blocks.steps)
-        entries += samples.energy("fit", windows_of(launch.blocks), steps * cell.batch, steps)
+        entries += samples.energy(cell.traits.energy, windows_of(launch.blocks), steps * cell.batch, steps)
     # What came before the end of the first step.
     phases = {phase.name: phase for phase in launch.phases}
     if idle is not None and is_asked and "build" in phases and "first_step" in phases:

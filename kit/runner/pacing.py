@@ -27,7 +27,7 @@ from kit.profile.unfinished import RunPlan
 from kit.sensors.sampler import PERIOD_NS
 from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS
 from kit.worker.messages import Segment
-from kit.workloads.operations import is_operation
+from kit.workloads.operations import networks_among
 
 # Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
 CEILING_CYCLES = 3
@@ -98,7 +98,7 @@ def filling(seconds: float, step_ns: float, *, least: int = 1, is_rounded_up: bo
 
 def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
     """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
-    if steps.ceiling_rounds is None or not all(map(is_operation, cells)):
+    if steps.ceiling_rounds is None or networks_among(cells):
         return steps
     return replace(
         steps,

@@ -46,7 +46,7 @@ from kit.version import __version__
 from kit.workloads.catalog import DATASETS, WORKLOADS, resolve_data
 from kit.workloads.data.dataset import data_folder
 from kit.workloads.installed import adding_distributions
-from kit.workloads.operations import is_operation
+from kit.workloads.operations import networks_among
 
 
 def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
@@ -68,7 +68,7 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
         say(line)
     variants = with_digests(suite.all_variants())
     planned = plan_cells(suite, named=request.backends)
-    networks = [cell for cell in planned if not is_operation(cell)]
+    networks = networks_among(planned)
     if request.ceilings and len(networks) == len(planned):
         names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
         raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
@@ -228,7 +228,7 @@ def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tu
     Raises:
         DataError: a file that is there is wrong; or data that was asked for by name cannot be had.
     """
-    built = [cell.workload for cell in cells if CATALOG[cell.backend].builds_workloads and not is_operation(cell)]
+    built = [cell.workload for cell in networks_among(cells) if CATALOG[cell.backend].builds_workloads]
     if not built and choice != "auto":
         raise KitError(f"user programs and operations have their own data; leave out --data {choice}")
     names = dict.fromkeys(WORKLOADS[workload].data for workload in built)

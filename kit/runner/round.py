@@ -167,7 +167,7 @@ class _RoundOfBundle:
         worker = RoundWorker(plan, spec, context.start(spec, context.stop), steps, self._groups, self._number)
         self._workers.append(worker)
         for (key, _), launch in worker.launches.items():
-            why = reason("fit_runs_alone") if worker.cell(key).task == "fit" else why_sequential
+            why = why_sequential if worker.cell(key).in_blocks else reason("fit_runs_alone")
             launch.turns = "blocks" if why is None else "sequential"
             launch.turns_reason = why
         worker.prepare()
@@ -203,7 +203,7 @@ class _RoundOfBundle:
         """
         self._build(group, workers)
         holders = {cell.key: worker for worker in workers for cell in worker.plan.cells if cell.key in group.cells}
-        fits = [key for key, worker in holders.items() if worker.cell(key).task == "fit"]
+        fits = [key for key, worker in holders.items() if not worker.cell(key).in_blocks]
         stepping = {key: worker for key, worker in holders.items() if key not in fits}
         self._take_turns(group, stepping)
         for key in self._draw.sample(fits, len(fits)):

@@ -264,7 +264,7 @@ class RoundWorker:
         program = self._programs[key]
 
         def conclude() -> None:
-            is_fit = program.cell.task == "fit"
+            is_fit = not program.cell.in_blocks
             events = 0 if is_fit or program.cell.device == "cpu" else event_steps(program.pace)
             request = Conclude(program=program.index, proves=self.spec.proves, event_steps=events)
             part = self._phase_of("parity", request).part
@@ -325,14 +325,14 @@ class RoundWorker:
 
     def _build(self, program: _HeldProgram) -> int | None:
         cell, spec = program.cell, self.spec
-        seed = spec.seed + (spec.fit_number if cell.task == "fit" else 0)
+        seed = spec.seed + (0 if cell.in_blocks else spec.fit_number)
         part = LaunchPart()
         source = spec.sources.get(cell.workload)
         if source is None and not is_operation(cell):
             used = spec.data[workload(cell.workload, cell.parameters).data]
             loaded = self._phase_of("data", Load(program=program.index, cell=cell, data=used, seed=seed))
             part.add(loaded.part)
-            if cell.task == "fit":
+            if not cell.in_blocks:
                 self._begin_fit(program, loaded.epoch_updates)
         build = Build(program=program.index, cell=cell, seed=seed, source=source)
         part.add(self._phase_of("build", build).part)

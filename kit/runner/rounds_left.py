@@ -136,13 +136,13 @@ def _groups_of(plan: RunPlan, launches: Sequence[Launch], number: int) -> list[B
 
 def _is_measured_in(cell: Cell, steps: StepPlan, number: int) -> bool:
     """Return whether a planned round measures a cell, if it does not fail: some end before the others."""
-    rounds = steps.fit_rounds if cell.task == "fit" else steps.ceiling_rounds if is_operation(cell) else None
+    rounds = steps.ceiling_rounds if is_operation(cell) else None if cell.in_blocks else steps.fit_rounds
     return rounds is None or number < rounds
 
 
 def _is_measured_again(cell: Cell) -> bool:
     """Return whether disturbed rounds repeat a cell: fits take minutes, of operations the best block counts."""
-    return cell.task != "fit" and not is_operation(cell)
+    return cell.in_blocks and not is_operation(cell)
 
 
 def repeats_to_come(plan: RunPlan, launches: Sequence[Launch], done: int) -> RepeatsToCome:
@@ -237,9 +237,9 @@ def _time_of_round(shared: Sequence[Bundle], steps: StepPlan, energy: _EnergyTim
     workers = [worker for groups in shared for worker in groups.workers]
     by_key = {cell.key: cell for worker in workers for cell in worker.cells}
     cells = [by_key[key] for groups in shared for group in groups.groups for key in group.cells]
-    fits = [cell.key for cell in cells if cell.task == "fit"]
+    fits = [cell.key for cell in cells if not cell.in_blocks]
     plans = [steps_of(steps, [cell]) for cell in cells]
-    stepping = [plan for plan, cell in zip(plans, cells, strict=True) if cell.task != "fit"]
+    stepping = [plan for plan, cell in zip(plans, cells, strict=True) if cell.in_blocks]
     starts_s = sum(CATALOG[worker.cells[0].backend].start_s for worker in workers)
     blocks_s = sum(plan.cycles * plan.block_s for plan in stepping)
     seconds = starts_s + sum(plan.warmup_s for plan in plans) + blocks_s
@@ -312,7 +312,7 @@ class TimeLeft:
 
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
         """Take a block that has ended, or a stretch of a fit with so many steps `left`."""
-        if cell.task != "fit":
+        if cell.in_blocks:
             if blocks.cycle[0] >= steps_of(self._plan.suite.plan, [cell]).cycles:
                 repeated_s = self._repeated_now_s.get(cell.key, 0.0)
                 self._repeated_now_s[cell.key] = repeated_s + blocks.span_ns[0] / 1e9

@@ -21,7 +21,7 @@ from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
 from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.catalog import workload as workload_of
-from kit.workloads.operations import OPERATIONS, is_operation
+from kit.workloads.operations import OPERATIONS, is_operation, networks_among
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
@@ -64,7 +64,7 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             source = sources.get(cell.workload)
             if source is None or source.takes_task or cell.task == axes.tasks[0]:
                 cells.setdefault(cell.key, cell)
-    networks = [cell for cell in cells.values() if not is_operation(cell)]
+    networks = networks_among(cells.values())
     are_operations = all(_are_operations(suite, axes) for axes in suite.axes)
     modes = {name: ", ".join(CATALOG[name].compile_modes) for name in suite.axes[0].backends}
     requested = " or ".join(suite.axes[0].compile_modes)

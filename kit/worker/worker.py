@@ -230,7 +230,7 @@ class _Worker:
         inputs = load_inputs(request.cell, request.data, request.seed, self._rank)
         self._inputs[request.program] = inputs
         part = LaunchPart(data=inputs.used)
-        if request.cell.task != "fit":
+        if request.cell.in_blocks:
             return _timed(begin_ns, part)
         samples, rank = inputs.samples("train"), self._rank
         epochs = Epochs(

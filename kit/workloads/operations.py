@@ -13,7 +13,7 @@ operations where it has a file `operations.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +62,11 @@ OPERATIONS = {operation.name: operation for operation in (MATMUL, TRIAD, COPY_IN
 def is_operation(cell: Cell) -> bool:
     """Whether the cell is an operation's, and no program's that has its name."""
     return cell.workload in OPERATIONS and cell.precision != OWN
+
+
+def networks_among(cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells that are of networks, and of no operations."""
+    return [cell for cell in cells if not is_operation(cell)]
 
 
 def work_of(cell: Cell) -> tuple[float, Unit] | None:
