@@ -11,7 +11,7 @@ from operator import itemgetter
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, NotMeasuredError, not_recorded
-from kit.compare.parity import max_relative_difference
+from kit.compare.comparability import max_relative_difference
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Variant
 from kit.profile.reason import Value, reason

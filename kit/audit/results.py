@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
-from kit.compare.parity import agreements
+from kit.compare.comparability import agreements
 from kit.profile.cell import OWN
 from kit.profile.reason import reason
 from kit.workloads.operations import networks_among

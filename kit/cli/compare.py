@@ -90,7 +90,7 @@ class CompareRequest(NamedTuple):
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
-        """Axes of tables, rows and columns; empty where they are to be the usual ones."""
+        """TableAxes of tables, rows and columns; empty where they are to be the usual ones."""
         return self.split, self.rows, self.columns
 
 
@@ -288,7 +288,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
 
 def compared(request: CompareRequest, judged: str) -> Comparison:
     """Return the comparison by one metric."""
-    from kit.compare.axes import Axes, filter_runs
+    from kit.compare.axes import TableAxes, filter_runs
     from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, WITHOUT_REACH, compare
 
     paths, has_axes, names = [*request.profiles, *request.against], any(request.axes), None
@@ -311,8 +311,8 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
         findings = findings_of(runs[0])
     first, later = runs[: len(request.profiles)], runs[len(request.profiles) :]
     comparison = compare(
-        first, later, axes=Axes(*request.axes), baseline=request.baseline, force=request.force, explain=request.why,
-        findings=findings, names=WITHOUT_REACH if is_table else None,
+        first, later, axes=TableAxes(*request.axes), baseline=request.baseline, force=request.force,
+        explain=request.why, findings=findings, names=WITHOUT_REACH if is_table else None,
     )  # fmt: skip
     if meter is not None:
         comparison.notes.append(meter.note())

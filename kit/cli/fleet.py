@@ -27,7 +27,7 @@ from kit.errors import KitError
 from kit.import_order import module_command
 
 if TYPE_CHECKING:
-    from kit.compare.fleet import Absent, Fleet, NodeRun
+    from kit.compare.fleet_nodes import Absent, Fleet, NodeRun
     from kit.fleet.nodes import FleetNode
 
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
@@ -105,7 +105,7 @@ def _measured(
     from msgspec.structs import replace
 
     from kit.cli.run import parse_request
-    from kit.compare.fleet import Absent
+    from kit.compare.fleet_nodes import Absent
     from kit.fleet.reframe_run import FleetPlan, measure, nodes_left
     from kit.suites.request import OPTIONS
     from kit.suites.suite import load_suite
@@ -155,7 +155,7 @@ def _measured(
 
 
 def _unusable(node: FleetNode) -> Absent:
-    from kit.compare.fleet import Absent
+    from kit.compare.fleet_nodes import Absent
     from kit.profile.reason import Reason
 
     code, why = ("node_state_why", {"why": node.why}) if node.why else ("node_state", {})
@@ -187,7 +187,7 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
     from msgspec.structs import replace
 
     from kit.audit.audit import machine_findings
-    from kit.compare.fleet import Absent, judge
+    from kit.compare.fleet_nodes import Absent, judge
     from kit.profile.store import read_profile
 
     files = dict(zip(labels_of(paths), paths, strict=True))
@@ -206,7 +206,7 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
 
 def _reduced(file: tuple[str, Path]) -> NodeRun | Absent:
     """Return what the verdicts need of a file and its label; why, where it cannot be judged."""
-    from kit.compare.fleet import Absent, reduce_node
+    from kit.compare.fleet_nodes import Absent, reduce_node
     from kit.profile.reason import reason
     from kit.profile.store import read_profile
 

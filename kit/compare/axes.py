@@ -21,18 +21,18 @@ from kit.compare.runs import Run, Sample
 from kit.errors import KitError
 from kit.profile.cell import AXES
 
-Value = str | int | None
-Key = tuple[Value, ...]
+AxisValue = str | int | None
+Key = tuple[AxisValue, ...]
 # A published cell's value on an axis that its document does not state.
 ANY = "any"
 # No parameter of a cell has a name with a full stop.
 GROUP, CELL, SIDE = "sample.group", "sample.cell", "sample.side"
-SAMPLE_FIELDS: Mapping[str, Callable[[Sample], Value]] = {
+SAMPLE_FIELDS: Mapping[str, Callable[[Sample], AxisValue]] = {
     GROUP: lambda sample: sample.table or sample.group,
     CELL: lambda sample: sample.key,
     SIDE: lambda sample: sample.side,
 }
-RUN_FIELDS: Mapping[str, Callable[[Run], Value]] = {
+RUN_FIELDS: Mapping[str, Callable[[Run], AxisValue]] = {
     "file": lambda run: run.label,
     "label": lambda run: run.given_label or run.label,
     # The name of a container is drawn anew for each: its machine is known by its hardware.
@@ -48,7 +48,7 @@ ORDERS: Mapping[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 
 
-class Axes(NamedTuple):
+class TableAxes(NamedTuple):
     """Names of fields: each value of `split` has a table, each of `rows` a row, each of `columns` a side of a row."""
 
     split: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Axes(NamedTuple):
         return [*self.split, *self.rows, *self.columns]
 
 
-def field(sample: Sample, axis: str) -> Value:
+def field(sample: Sample, axis: str) -> AxisValue:
     """Return a sample's value on an axis."""
     if axis in SAMPLE_FIELDS:
         return SAMPLE_FIELDS[axis](sample)
@@ -82,7 +82,7 @@ def words(sample: Sample, axes: Sequence[str]) -> str:
 
 
 def project(
-    samples: Iterable[Sample], axes: Sequence[str], read: Callable[[Sample, str], Value] = field
+    samples: Iterable[Sample], axes: Sequence[str], read: Callable[[Sample, str], AxisValue] = field
 ) -> dict[Key, list[Sample]]:
     """Return the samples by their values on these axes: numbers by size, names as they first appear, `any` last.
 
@@ -102,10 +102,10 @@ def project(
     return {key: projected[key] for key in sorted(projected, key=order)}
 
 
-def completed(axes: Axes, samples: Sequence[Sample]) -> Axes:
+def completed(axes: TableAxes, samples: Sequence[Sample]) -> TableAxes:
     """Return the axes that a user names, and those that tell the other samples apart.
 
-    Axes that nobody names and in which cells differ make further tables, or rows where none were asked for: unlike
+    TableAxes that nobody names and in which cells differ make further tables, or rows where none were asked for: unlike
     cells are never taken for repeats of one.
 
     Raises:
@@ -173,7 +173,7 @@ def filter_runs(runs: Iterable[Run], terms: str) -> None:
         run.headline = replace(run.headline, axes=axis_values(cells), devices=devices)
 
 
-def _is_kept(value: Value, sign: str, values: Sequence[str], term: str) -> bool:
+def _is_kept(value: AxisValue, sign: str, values: Sequence[str], term: str) -> bool:
     if sign in ("=", "!="):
         return (str(value) in values) == (sign == "=")
     try:
@@ -183,7 +183,7 @@ def _is_kept(value: Value, sign: str, values: Sequence[str], term: str) -> bool:
     return isinstance(value, int | float) and ORDERS[sign](value, limit)
 
 
-def _nearest(present: Sequence[Value], values: Sequence[str]) -> str:
+def _nearest(present: Sequence[AxisValue], values: Sequence[str]) -> str:
     """Return the values that there are, the nearest of them first."""
     numbers = [value for value in present if isinstance(value, int)]
     if numbers and values[0].replace(".", "", 1).isdecimal():

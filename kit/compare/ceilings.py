@@ -50,7 +50,7 @@ class Ceiling(NamedTuple):
         return f"{cell.workload.replace('_', ' ')}{size}{precision}"
 
 
-class Reach(msgspec.Struct, frozen=True, kw_only=True):
+class CeilingReach(msgspec.Struct, frozen=True, kw_only=True):
     """What a step reaches; of an operation its rate alone, and nothing of what was not measured."""
 
     rate: float | None  # of a network by the FLOPs of its layers
@@ -136,7 +136,7 @@ def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: objec
 
 def reach_of(
     cell: Cell, step_ns: float | None, pipeline_ratio: float | None, ceilings: Sequence[Ceiling]
-) -> Reach | None:
+) -> CeilingReach | None:
     """Return what a cell reaches; None where neither its work nor a step is known.
 
     Args:
@@ -149,11 +149,13 @@ def reach_of(
         return None
     if is_operation(cell):
         work = work_of(cell)
-        return None if work is None else Reach(rate=1e9 * work[0] / step_ns, unit=work[1])
+        return None if work is None else CeilingReach(rate=1e9 * work[0] / step_ns, unit=work[1])
     step_cost = cost(cell)
     if step_cost is None:
         return None
-    reach = Reach(rate=1e9 * step_cost.flops / step_ns, unit="FLOP/s", flops=step_cost.flops, bytes=step_cost.bytes)
+    reach = CeilingReach(
+        rate=1e9 * step_cost.flops / step_ns, unit="FLOP/s", flops=step_cost.flops, bytes=step_cost.bytes
+    )
     here = beside(cell, ceilings)
     # How long each part of the step takes alone, in nanoseconds, by the ceiling that says it.
     bounds: dict[Bound, tuple[float, Ceiling | None]] = {}

@@ -73,7 +73,7 @@ class RoundCycles(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rounds:
+class CleanRounds:
     """Which rounds of each group count; where a group has none, its figures are those of its quietest round."""
 
     by_group: Mapping[str, Mapping[int, RoundCycles]]
@@ -100,7 +100,7 @@ class Rounds:
         return 100 * max(fractions) if fractions else None
 
 
-def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -> Rounds:
+def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -> CleanRounds:
     """Fill what others took, and which blocks count, and return the rounds that do.
 
     Args:
@@ -120,7 +120,7 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     by_group: dict[str, dict[int, RoundCycles]] = defaultdict(dict)
     for (group, number), launches in measured.items():
         by_group[group][number] = clean_cycles(launches, planned)
-    rounds = Rounds(by_group, all_cycles)
+    rounds = CleanRounds(by_group, all_cycles)
     is_quiet = all(cycles.counts for numbers in by_group.values() for cycles in numbers.values())
     if not all_cycles and not (is_quiet and all(not launch.left_out for launch in table)):
         for launches in table.by_cell.values():
@@ -128,7 +128,7 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     return rounds
 
 
-def _leave_out(launches: Sequence[LaunchRow], rounds: Rounds) -> None:
+def _leave_out(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
     """Leave out the blocks of a cell that do not count; all of a group that has no round that counts stay."""
     has_disturbed, dropped = False, list[LaunchRow]()
     for launch in launches:
@@ -154,7 +154,7 @@ def _leave_out(launches: Sequence[LaunchRow], rounds: Rounds) -> None:
         _choose_quietest(launches, rounds)
 
 
-def _choose_quietest(launches: Sequence[LaunchRow], rounds: Rounds) -> None:
+def _choose_quietest(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
     """Take the figures of a cell of disturbed groups alone from the quietest round of each."""
 
     def disturbance(launch: LaunchRow) -> tuple[float, float]:

@@ -5,25 +5,26 @@ warns          could explain a difference between the numbers: compared, and sai
 noted          explains nothing by itself: compared, and listed
 
 A cell's own coordinates are not graded: another batch or precision is another cell. Hardware and software are what
-people compare, so they never block. `kit.profile.facts` has the grades; the settings of a run are read here.
+people compare, so they never block. `kit.profile.facts` has the grades; the settings of a run are read here. So are
+losses: programs that should compute the same thing do where these agree, step by step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
 
 from kit.compare.naming import axes_of
-from kit.compare.parity import max_relative_difference
 from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
 from kit.profile.launch import Launch
 from kit.profile.reason import Value
-from kit.profile.schema import Profile
+from kit.profile.schema import CellResult, Profile
 from kit.workloads.parity import parity_tolerance
 
 # A hash is compared, never read: eight digits do.
@@ -40,7 +41,7 @@ OPTIONS = {
 # In more axes than these two cells do not ask the same question at all.
 AXES_APART_MAX = 2
 
-Facts = dict[str, Value | None]  # dotted name -> value; null: it cannot be read on that machine
+RunFacts = dict[str, Value | None]  # dotted name -> value; null: it cannot be read on that machine
 
 
 class NotComparableError(KitError):
@@ -60,12 +61,12 @@ class CellFacts(NamedTuple):
     run_facts: dict[str, str]  # by kind: the incompatible facts of its whole run
 
 
-def facts_of(profile: Profile) -> tuple[Facts, dict[str, str]]:
+def facts_of(profile: Profile) -> tuple[RunFacts, dict[str, str]]:
     """Return the facts of a profile that are compared, and by their kind those that keep all of its cells apart."""
     identity, suite, before = profile.identity, profile.suite, profile.state.before
     shared = f", processes shared over {', '.join(suite.process_axes)}" if suite.process_axes else ""
     plan = f"{suite.plan.cycles} blocks of {suite.plan.block_s:g} s after {suite.plan.warmup_s:g} s of warm-up{shared}"
-    recorded: Facts = {
+    recorded: RunFacts = {
         **identity.facts,
         "hostname_sha256": identity.host or None,
         **before.facts,
@@ -82,7 +83,7 @@ def facts_of(profile: Profile) -> tuple[Facts, dict[str, str]]:
         "rounds": suite.rounds if suite.precision_pct is None else f"to ±{suite.precision_pct:g} %",
         "schema": profile.schema,
     }
-    unknown, facts, by_kind = identity.reasons.keys() | before.reasons.keys(), Facts(), dict[str, list[str]]()
+    unknown, facts, by_kind = identity.reasons.keys() | before.reasons.keys(), RunFacts(), dict[str, list[str]]()
     for name, value in recorded.items():
         fact, (kind, part) = fact_of(name), kind_of(name)
         if fact.grade == "incompatible":
@@ -199,7 +200,7 @@ def _same_losses(facts: CellFacts, base: CellFacts, tolerance: float) -> bool:
     return difference is not None and difference <= tolerance
 
 
-def run_mismatches(runs: Sequence[tuple[str, Facts]]) -> list[Mismatch]:
+def run_mismatches(runs: Sequence[tuple[str, RunFacts]]) -> list[Mismatch]:
     """Return which of the runs' facts are not the same in all, gravest first."""
     holders: dict[str, dict[Value | None, list[str]]] = {}
     for label, facts in runs:
@@ -236,3 +237,52 @@ def merged(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
 def _mismatch(kind: str, name: str, holders: Mapping[Value | None, Iterable[str]], grade: Grade) -> Mismatch:
     values = [(value, list(labels)) for value, labels in holders.items()]
     return Mismatch(kind=kind, name=name, grade=grade, values=values)
+
+
+class Agreement(NamedTuple):
+    """What the others' losses say of one program's."""
+
+    agrees: bool | None  # None: there is no other
+    max_relative_difference: float | None  # to those it agrees with, else to all; None: none, or a loss is not finite
+
+
+def max_relative_difference(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Return the largest |a - b| / max(|a|, |b|) over the steps, as many of both; None if a loss is not finite."""
+    if not all(map(math.isfinite, (*a, *b))):
+        return None
+    pairs = zip(a, b, strict=True)
+    return max((abs(x - y) / max(abs(x), abs(y)) for x, y in pairs if x != y), default=0.0)
+
+
+def agreeing(losses_by_key: Mapping[str, Sequence[float]], tolerance: float) -> dict[str, Agreement]:
+    """Judge each program against the others: it agrees if more than half of all, itself counted, have its losses.
+
+    Args:
+        losses_by_key: as many losses of each program, from the same weights and batches.
+        tolerance: largest relative difference of losses that are called equal.
+    """
+    judged = {}
+    for key, losses in losses_by_key.items():
+        apart = [max_relative_difference(losses, other) for name, other in losses_by_key.items() if name != key]
+        equal = [value for value in apart if value is not None and value <= tolerance]
+        if apart and 2 * (len(equal) + 1) > len(losses_by_key):
+            judged[key] = Agreement(True, max(equal))
+        else:
+            largest = None if None in apart else max(filter(None, apart), default=0.0)
+            judged[key] = Agreement(False, largest) if apart else Agreement(None, None)
+    return judged
+
+
+def agreements(cells: Iterable[CellResult]) -> dict[str, Agreement]:
+    """Return, by key, whether a cell computes what others of its work do; of those whose losses were recorded."""
+    works: dict[tuple[object, ...], dict[str, list[float]]] = {}
+    for result in cells:
+        parity = next((launch.parity for launch in result.launches if launch.parity is not None), None)
+        if parity is not None and parity.losses:
+            start = (parity.weights_sha256, parity.batches_sha256, len(parity.losses))
+            work = result.cell.key_without(("backend", "compile_mode", "feed", "devices", "threads", "variant"))
+            works.setdefault((*start, work, result.cell.precision), {})[result.key] = parity.losses
+    judged: dict[str, Agreement] = {}
+    for (*_, precision), alike in works.items():
+        judged |= agreeing(alike, parity_tolerance(str(precision)))
+    return judged

@@ -6,7 +6,7 @@
     platforms       its groups  what was asked  machine and device     against the baseline's side
     named axes      --split     --rows          --columns              as of cells, or as of runs
 
-One function, `compare`, makes all of them: `Axes` says which fields these are.
+One function, `compare`, makes all of them: `TableAxes` says which fields these are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from kit.compare.axes import CELL, GROUP, SIDE, Axes, Key, completed, field, project, words
+from kit.compare.axes import CELL, GROUP, SIDE, Key, TableAxes, completed, field, project, words
 from kit.compare.comparability import (
     NotComparableError,
     blocking,
@@ -56,7 +56,7 @@ OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
     *("launches", "is_disturbed", "contention_pct", "sustained_differs", "warm_start", "process_shared"),
 )
-OF_CELLS, OF_SIDES = Axes([GROUP], [CELL]), Axes([GROUP], [CELL], [SIDE])
+OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # A title begins with these.
 HEAD = ("workload", "task")
 
@@ -78,7 +78,7 @@ class Layout(NamedTuple):
     """What is compared with what."""
 
     kind: Literal["cells", "runs", "platforms"]
-    axes: Axes
+    axes: TableAxes
     samples: list[Sample]
     sides: list[Side]  # the baseline's first; empty: columns are fields, or there are none
     baseline: str | None  # name of a row or a column that is chosen
@@ -89,7 +89,7 @@ def compare(
     runs: Iterable[Run],
     against: Iterable[Run] = (),
     *,
-    axes: Axes | None = None,
+    axes: TableAxes | None = None,
     baseline: str | None = None,
     force: bool = False,
     explain: bool = False,
@@ -172,7 +172,7 @@ def compare_within(
     return compare([run], axes=OF_CELLS, baseline=baseline, findings=findings, names=names)
 
 
-def _layout(runs: Sequence[Run], against: Sequence[Run], axes: Axes | None, baseline: str | None) -> Layout:
+def _layout(runs: Sequence[Run], against: Sequence[Run], axes: TableAxes | None, baseline: str | None) -> Layout:
     everyone = [*runs, *against]
     samples = [sample for run in everyone for sample in run.samples.values()]
     if not samples:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
-from kit.compare.ceilings import Reach, reach_of
+from kit.compare.ceilings import CeilingReach, reach_of
 from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.fits import (
     SQUARED_ERROR,
@@ -330,10 +330,10 @@ def _drift_of_runs(steps_ns: Sequence[float]) -> float | None:
     return 100 * steps.se_log * math.sqrt(steps.count) if steps.count > 1 else None
 
 
-def reach(sample: Sample) -> Reach | None:
+def reach(sample: Sample) -> CeilingReach | None:
     """Return what a cell reaches of the ceilings of its run."""
 
-    def compute() -> Reach | None:
+    def compute() -> CeilingReach | None:
         ratio = value(sample, "fit_pipeline_ratio")
         return reach_of(sample.cell, value(sample, "step_ns"), ratio, sample.run.ceilings)
 

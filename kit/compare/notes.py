@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from kit.compare.clean import Rounds
+from kit.compare.clean import CleanRounds
+from kit.compare.comparability import agreements
 from kit.compare.joules import HOST, launch_entries
 from kit.compare.naming import axis_values
-from kit.compare.parity import agreements
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
 from kit.compare.table import BlockTable
@@ -220,7 +220,7 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     return notes
 
 
-def left_out_notes(label: str, rounds: Rounds) -> list[Note]:
+def left_out_notes(label: str, rounds: CleanRounds) -> list[Note]:
     """Return how many cycles of a run do not count, and of how many of its groups none does.
 
     Where all cycles count, return how many would not.

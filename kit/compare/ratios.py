@@ -81,7 +81,7 @@ class Metric:
 LaunchId = tuple[str, int, object]
 
 
-class Series(NamedTuple):
+class LaunchSeries(NamedTuple):
     """What a launch gave of a metric."""
 
     value: float  # of the launch: the median of its blocks, a sum over a sum, or the number itself; NaN: none
@@ -91,11 +91,11 @@ class Series(NamedTuple):
     is_figure: bool  # whether the cell's figures come from this launch
 
 
-def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
+def series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
     """Return what each launch of a sample gave, with all cycles that count."""
 
-    def compute() -> dict[LaunchId, Series]:
-        launches = dict[LaunchId, Series]()
+    def compute() -> dict[LaunchId, LaunchSeries]:
+        launches = dict[LaunchId, LaunchSeries]()
         for launch in sample.measured if metric.needs_blocks else sample.launches:
             record = launch.record
             seen = None if metric.observe is None or record.failure is not None else metric.observe(sample, launch)
@@ -104,7 +104,7 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, Series]:
             blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
             value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
             key = record.group, record.round, metric.kind(sample, launch)
-            launches[key] = Series(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
+            launches[key] = LaunchSeries(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
         return launches
 
     return sample.once(("series", metric.name), compute)
@@ -148,18 +148,18 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     return by_round
 
 
-def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, Series, Series]]:
+def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, LaunchSeries, LaunchSeries]]:
     """Yield each round that both samples have, with what they gave in it."""
     mine, yours = series(metric, a), series(metric, b)
     for key in sorted(mine.keys() & yours.keys(), key=lambda key: (key[1], key[0])):
         yield key[1], mine[key], yours[key]
 
 
-def _took_turns(first: Series, second: Series) -> bool:
+def _took_turns(first: LaunchSeries, second: LaunchSeries) -> bool:
     return bool(first.takes_turns and second.takes_turns and first.blocks and second.blocks)
 
 
-def _by_cycle(metric: Metric, first: Series, second: Series) -> list[tuple[int, float]]:
+def _by_cycle(metric: Metric, first: LaunchSeries, second: LaunchSeries) -> list[tuple[int, float]]:
     """Return how far two launches are apart in each cycle of which both are known."""
     if first.cycles == second.cycles:
         pairs = zip(first.cycles, first.blocks, second.blocks, strict=True)
@@ -292,7 +292,7 @@ def trends(metric: Metric, group: CellGroup) -> dict[str, Reason]:
 
 def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sample]) -> list[list[float]]:
     """Return ln of a cell's time over the others' in the same cycle, in order of cycle, of each round of turns."""
-    members: list[dict[int, Series]] = []
+    members: list[dict[int, LaunchSeries]] = []
     for member in (key, *(other for other in part.cells if other != key)):
         seen = series(metric, samples[member]) if member in samples else {}
         members.append({number: given for (group, number, _), given in seen.items() if group == part.key})

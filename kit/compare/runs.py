@@ -18,8 +18,15 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kit.compare.ceilings import Ceiling, ceilings_of
-from kit.compare.clean import THROTTLED_LEAST_PCT, Rounds, contended_pct, contention_pct, count_blocks, throttled_pct
-from kit.compare.comparability import CellFacts, Facts, cell_facts, facts_of
+from kit.compare.clean import (
+    THROTTLED_LEAST_PCT,
+    CleanRounds,
+    contended_pct,
+    contention_pct,
+    count_blocks,
+    throttled_pct,
+)
+from kit.compare.comparability import CellFacts, RunFacts, cell_facts, facts_of
 from kit.compare.modes import Modes, fill_modes
 from kit.compare.naming import label_members
 from kit.compare.rows import Headline, Note
@@ -161,7 +168,7 @@ class CellGroup:
 
     key: str
     parts: list[Group]  # one where it was not split; each has the baseline
-    rounds: Rounds  # of the run
+    rounds: CleanRounds  # of the run
     samples: dict[str, Sample] = field(default_factory=dict)  # by key of the cell, each once, in the profile's order
 
     @property
@@ -204,7 +211,7 @@ class Run:
     label: str  # of its file
     profile: Profile  # whole, as it was read
     table: BlockTable
-    rounds: Rounds
+    rounds: CleanRounds
     by: str  # name of the metric that its cells are compared by
     headline: Headline = field(init=False)  # what ran, where and when: `kit.compare.notes.read_run` fills it
     notes: list[Note] = field(init=False)  # what must be said of it in whichever comparison: the same does
@@ -229,7 +236,7 @@ class Run:
         return self.rounds.rule
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> RunFacts:
         """Its facts that are compared."""
         return self._facts[0]
 
@@ -239,7 +246,7 @@ class Run:
         return self._facts[1]
 
     @cached_property
-    def _facts(self) -> tuple[Facts, dict[str, str]]:
+    def _facts(self) -> tuple[RunFacts, dict[str, str]]:
         return facts_of(self.profile)
 
     @cached_property
@@ -273,7 +280,7 @@ class Run:
             # A dictionary that lost its entries stays as large as it was.
             of_launches = ("figures", "good", "measured")
             sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
-        self.rounds = Rounds({}, self.rounds.is_all)
+        self.rounds = CleanRounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):
             self.__dict__.pop(name, None)
 
@@ -312,7 +319,7 @@ def _cell_groups(run: Run) -> list[CellGroup]:
     return groups
 
 
-def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: Rounds) -> PercentilesNs:
+def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: CleanRounds) -> PercentilesNs:
     """Return the percentiles of the steps that count, as they were recorded.
 
     Those without a median beside them are of all cycles: what they are of those that count is unknown.
@@ -332,7 +339,7 @@ def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: R
 
 def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dict[str, Sample]:
     """Return the cells of one group, of a run that is not over, as samples by their keys."""
-    together = CellGroup(group.key, [group], Rounds({}))
+    together = CellGroup(group.key, [group], CleanRounds({}))
     for cell in cells:
         launches = [launch for launch in table.by_cell[cell.key] if launch.group == group.key]
         together.samples[cell.key] = Sample(
@@ -351,7 +358,7 @@ def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dic
 def launch_sample(launch: LaunchRow) -> Sample:
     """Return one launch of a cell as a sample by itself; percentiles are of all launches together."""
     key, group = launch.cell.key, Group(key=launch.group, cells=[launch.cell.key], baseline="")
-    together = CellGroup(group.key, [group], Rounds({}))
+    together = CellGroup(group.key, [group], CleanRounds({}))
     return Sample(None, launch.cell, key, key, group.key, "", [launch], together=together)  # type: ignore[arg-type]
 
 

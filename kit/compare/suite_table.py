@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kit.compare.axes import ANY, Key, Value, project
+from kit.compare.axes import ANY, AxisValue, Key, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.fits import fits
@@ -72,7 +72,7 @@ class SuiteTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # A column, or its place in a row, with the samples there.
-Column = tuple[TableColumn, list[Sample]]
+SuiteColumn = tuple[TableColumn, list[Sample]]
 
 
 def suite_table(
@@ -123,7 +123,7 @@ def suite_table(
     )
 
 
-def _columns(label: str, profile: Profile) -> Iterator[Column]:
+def _columns(label: str, profile: Profile) -> Iterator[SuiteColumn]:
     """Yield the devices of a profile in the kit's order, with their samples; a document's cells are in no group."""
     run = read_run(label, profile)
     if profile.measured:
@@ -157,7 +157,7 @@ def _is_published(sample: Sample) -> bool:
     return sample.together is None
 
 
-def _stated(sample: Sample, axis: str) -> Value:
+def _stated(sample: Sample, axis: str) -> AxisValue:
     known = sample.cell.value(axis)
     if _is_published(sample):
         return ANY if known in UNSTATED else known
@@ -170,7 +170,7 @@ def _is_row_of(row: Key, asked: Key, axes: Sequence[str]) -> bool:
     )
 
 
-def _figure(name: FigureName, column: Column, cpu: Column | None) -> Figure:
+def _figure(name: FigureName, column: SuiteColumn, cpu: SuiteColumn | None) -> Figure:
     """Return a figure of a row in a column, with the numbers that `kit compare` shows."""
     head, samples = column
     known = [figure for sample in samples if (figure := _sample_figure(name, sample)) is not None]
@@ -201,7 +201,7 @@ def _sample_figure(name: FigureName, sample: Sample) -> Figure | None:
     return Figure(value=known, is_computed=is_computed, contention_pct=value(sample, "contention_pct"))
 
 
-def _gain(time: FigureName, column: Column, cpu: Column | None) -> Figure:
+def _gain(time: FigureName, column: SuiteColumn, cpu: SuiteColumn | None) -> Figure:
     """Return how many times as fast a column is as its CPU: 100 is as fast, 200 twice as fast."""
     if cpu is not None and cpu[0] is column[0]:
         return Figure(reason=reason("gains_are_over_this"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from kit.compare.fleet import Absent, Fleet, Node
+from kit.compare.fleet_nodes import Absent, Fleet, Node
 from kit.report.audit_report import evidence
 from kit.report.headline_and_notes import mismatch_words
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from kit.compare.axes import Axes
+from kit.compare.axes import TableAxes
 from kit.compare.ceilings import beside, best_product, named, without_operations
 from kit.compare.compare import OF_CELLS, compare, compare_within
 from kit.compare.metrics import METRICS
@@ -285,7 +285,7 @@ def _gains(request: PlotRequest) -> list[PlotRow]:
     else:
         # The devices took turns. A cell that the baseline's device did not measure has no gain.
         run, base = read_run(label, without_operations(first)), request.baseline or devices[0]
-        every = _rows(compare([run], axes=Axes(columns=["device"]), baseline=base), request)
+        every = _rows(compare([run], axes=TableAxes(columns=["device"]), baseline=base), request)
         every = [row for row in every if row["baseline"] == base]
     taken_pct = {row["cell"].key_without(("device",)): row["taken_pct"] for row in every if row["is_baseline"]}
     rows = sorted((row for row in _steps(every) if not row["is_baseline"]), key=lambda row: row["batch"])

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kit.compare.fleet import judge, reduce_node
+from kit.compare.fleet_nodes import judge, reduce_node
 from kit.profile.store import canonical_json, profile_digest, read_profile
 
 REFERENCE = Path(__file__).parents[2] / "profiles/reference/cpu-epyc-2-vcpu-quick.json"

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kit.cli.app import app
-from kit.compare.fleet import judge, reduce_node
+from kit.compare.fleet_nodes import judge, reduce_node
 
 NODES = 8
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kit.compare.parity import agreeing, max_relative_difference
+from kit.compare.comparability import agreeing, max_relative_difference
 
 LOSSES = [2.3 / (1 + step) for step in range(20)]
 TOLERANCE = 1e-4

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleet_runs import command, fleet, start_lost_nodes, state_of, suite, waited
 
-from kit.compare.fleet import reduce_node
+from kit.compare.fleet_nodes import reduce_node
 from kit.profile.store import read_profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT
 
