@@ -14,10 +14,10 @@ from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError
 from kit.compare.blocks import By, block_times_ns, launch_time_ns, mean_step_ns, pipeline_ratio
 from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
 from kit.profile.cell import OWN
-from kit.profile.launch import Launch
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import Launch
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
 LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}

@@ -13,10 +13,9 @@ from kit.compare.blocks import Counted, counted
 from kit.compare.clean_cycles import CpuLoss, cpu_loss
 from kit.compare.sample import Run, Sample, read_run
 from kit.profile.cell import NOT_RECORDED, Cell, Variant
-from kit.profile.identity import Accelerator
-from kit.profile.launch import Launch, Threads
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Profile
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Launch, Profile, Threads
 
 
 class NotMeasuredError(Exception):

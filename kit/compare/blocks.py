@@ -13,7 +13,7 @@ from itertools import compress
 from operator import add
 from typing import Any, Literal, NamedTuple
 
-from kit.profile.launch import Fit, Launch
+from kit.profile.schema import Fit, Launch
 
 BlockId = tuple[int, int]  # round and cycle
 # What blocks are timed by: whole time over steps, or the median of steps that were waited for one by one.

@@ -21,10 +21,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.compare.blocks import BlockId, counted
-from kit.devices.limits import OTHERS_MOST
+from kit.devices.cpu import OTHERS_MOST
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
-from kit.profile.schema import CellResult, Profile
+from kit.profile.schema import Blocks, CellResult, Launch, Profile
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
 
 # The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.

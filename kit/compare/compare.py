@@ -41,7 +41,7 @@ from kit.compare.same_code import blocked_by_code, loaded
 from kit.compare.sample import CellGroup, Run, Sample, counted_marks, read_run, whole_key
 from kit.compare.sides import Side, each_once, sides_beside, why_missing
 from kit.errors import KitError
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import Profile
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from kit.compare.sample import Run, Sample
 from kit.compare.sides import Side
 from kit.profile.cell import DEFAULT_VARIANT
 from kit.stats.break_even import BreakEven, break_even
-from kit.stats.estimate import ALPHA, Estimate, bounded_exp
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import ALPHA, Estimate, bounded_exp, judge
 
 # Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
 CHEAPER_WHEN_SMALLER = ("batch", "threads")

@@ -6,8 +6,7 @@ import math
 from typing import NamedTuple
 
 from kit.compare.comparison import Comparison, Row
-from kit.stats.estimate import SAME_LEVEL, Estimate, rounds_for
-from kit.stats.multiple_tests import SlowerBy, slower_by_more_than
+from kit.stats.estimate import SAME_LEVEL, Estimate, SlowerBy, rounds_for, slower_by_more_than
 
 
 class Limit(NamedTuple):

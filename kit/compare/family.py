@@ -19,10 +19,9 @@ from kit.compare.metric import Metric
 from kit.compare.metrics import run_level
 from kit.compare.paired_ratios import contended, log_ratios, logs_by_mode, series
 from kit.compare.sample import Run, Sample
-from kit.stats.estimate import Estimate, over
+from kit.stats.estimate import Estimate, judge, over
 from kit.stats.modes_and_trends import slower_in_both
-from kit.stats.multiple_tests import judge
-from kit.stats.runs import over_runs
+from kit.stats.sessions import over_runs
 
 
 def contrast(metric: Metric, a: Sequence[Sample], b: Sequence[Sample]) -> Estimate:

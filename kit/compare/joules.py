@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.sensor import Energy, EnergyKind
+from kit.profile.instruments import Energy, EnergyKind
+from kit.profile.schema import Launch
 
 HOST = "cpu"
 

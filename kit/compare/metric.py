@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kit.compare.sample import Sample
-from kit.profile.launch import Launch
-from kit.profile.reason import Value
+from kit.profile.fields import Value
+from kit.profile.schema import Launch
 from kit.stats.estimate import SMALLEST_DIFFERENCE
 
 MATTERS = math.log1p(SMALLEST_DIFFERENCE)
@@ -32,7 +32,7 @@ class Metric:
         matters: the smallest difference that matters, given the baseline's samples and values; on the logarithm for a
             ratio.
         kind: what else has to be alike in two launches, as the kind of sensor.
-        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.runs.SESSIONS_SD`).
+        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.sessions.SESSIONS_SD`).
         is_slowed: others' work slows it, too, and that spread is not known.
         per_sample: steps of another batch do another amount of work, so that samples are compared.
         needs_blocks: launches without a block do not have it.

@@ -30,11 +30,11 @@ from kit.compare.paired_ratios import adjusted, figure_values
 from kit.compare.sample import Sample
 from kit.errors import KitError
 from kit.profile.cell import Task
-from kit.profile.launch import INJECTED_NS, Fit, Launch
-from kit.profile.reason import Value
+from kit.profile.fields import Value
+from kit.profile.schema import INJECTED_NS, Fit, Launch
 from kit.stats.estimate import TIME_WORDS, Estimate, over
-from kit.stats.runs import RunLevel
 from kit.stats.scores import scores
+from kit.stats.sessions import RunLevel
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
 # Phases of the process, and with them those of a program in it, up to the end of the first step.

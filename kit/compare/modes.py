@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kit.compare.blocks import BlockId, block_times_ns
 from kit.compare.clean_cycles import cpu_loss
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
+from kit.profile.schema import Launch
 from kit.stats.modes_and_trends import GAP_LEAST_PLAIN, GAP_LEAST_RELATIVE, levels, modes_by_cause, quantile
 from kit.stats.modes_and_trends import two_modes as modes_by_level
 

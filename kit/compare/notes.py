@@ -9,15 +9,14 @@ from kit.compare.clean_cycles import CountedCycles, count_cycles
 from kit.compare.comparison import GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.joules import HOST, launch_entries
 from kit.compare.parity import agreements
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import AXES, NOT_RECORDED, Cell
-from kit.profile.identity import Identity
-from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import Reason, Value
-from kit.profile.schema import CellResult, Profile
+from kit.profile.facts import Identity
+from kit.profile.fields import Reason, Value
+from kit.profile.schema import SYNTHETIC, CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY, RULE_OF_ALL_CYCLES
-from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
-from kit.workloads.operations import is_operation
+from kit.stats.sessions import SESSIONS_FOR_SPREAD, SESSIONS_SD
+from kit.workloads.device_operations import is_operation
 
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13

@@ -16,9 +16,8 @@ from kit.compare.blocks import middle
 from kit.compare.clean_cycles import TAKEN_BAD_PCT
 from kit.compare.metric import Metric
 from kit.compare.sample import CellGroup, Sample
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Group
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Group, Launch
 from kit.stats.estimate import bounded_exp
 from kit.stats.modes_and_trends import trending
 

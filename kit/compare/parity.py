@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kit.profile.schema import CellResult
-from kit.workloads.parity import parity_tolerance
+from kit.workloads.parity_proof import parity_tolerance
 
 
 class Agreement(NamedTuple):

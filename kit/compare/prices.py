@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kit.compare.comparison import Comparison, Note, Row
 from kit.compare.metrics import value
 from kit.errors import KitError
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 
 # The name of a price that names no side.
 EVERY = ""

@@ -9,8 +9,8 @@ from kit.compare.comparison import Note
 from kit.compare.family import same_host
 from kit.compare.sample import Run, RunTimes
 from kit.compare.sides import Side
-from kit.profile.reason import Reason, reason
-from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
+from kit.profile.fields import Reason, reason
+from kit.stats.sessions import RunLevel, overlapping, pairs_in_turn
 
 
 def orders_of(sides: Sequence[Side]) -> list[Note]:

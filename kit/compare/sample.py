@@ -28,9 +28,8 @@ from kit.compare.naming import label_members
 from kit.compare.notes import headline_of, left_out_notes, run_notes
 from kit.printable import printable_line
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import PART, CellResult, Group, Launch, Profile
 from kit.profile.store import canonical_json
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from kit.compare.notes import axis_values
 from kit.compare.sample import Run, Sample
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 
 DEVICE = ("device",)
 # A cell that a platform lacks may be there with another of these.

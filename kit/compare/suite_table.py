@@ -19,8 +19,8 @@ from kit.compare.comparability import blocking, cell_mismatches
 from kit.compare.metrics import FIGURES, fits, value
 from kit.compare.naming import axes_of
 from kit.compare.sample import Sample, read_run
-from kit.devices.catalog import DEVICES
-from kit.profile.reason import Reason, reason
+from kit.devices import DEVICES
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import FigureName, Profile
 
 RowKey = tuple[str, ...]

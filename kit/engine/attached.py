@@ -22,7 +22,7 @@ import msgspec
 from kit.engine.connection import EngineError, local_engine
 from kit.engine.container import Container
 from kit.engine.container_options import ContainerOptions
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.worker.supervisor import ENDED
 
 READ_B = 1 << 16

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.engine.connection import EngineError, podman_version
 from kit.engine.container_options import CDI_GPU, Bind, ContainerOptions
 

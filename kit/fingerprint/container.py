@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kit.environment import IMAGE, IMAGE_DIGEST
-from kit.profile.identity import Facts
+from kit.profile.facts import Facts
 from kit.sensors import cgroup
 
 

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 import psutil
 from msgspec.structs import replace
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.fingerprint import private
 from kit.fingerprint.container import container
 from kit.fingerprint.processor import processor
 from kit.fingerprint.software import software
-from kit.profile.facts import FINGERPRINT_B, fact_of
-from kit.profile.identity import Accelerator, Identity, device_facts
-from kit.profile.reason import Reason
+from kit.profile.facts import FINGERPRINT_B, Accelerator, Identity, device_facts, fact_of
+from kit.profile.fields import Reason
 from kit.profile.store import sha256_of
 
 

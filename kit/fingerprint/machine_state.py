@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from kit.devices.catalog import DEVICES
-from kit.profile.identity import FactValue, State, Values, device_facts
-from kit.profile.reason import Reason, reason
+from kit.devices import DEVICES
+from kit.profile.facts import FactValue, State, Values, device_facts
+from kit.profile.fields import Reason, reason
 from kit.sensors import cgroup, linux
-from kit.sensors.protocol import now_ns
+from kit.sensors.sources import now_ns
 
 # <sys/timex.h>: TIME_ERROR, and more bytes than its structure has.
 TIME_ERROR, TIMEX_B = 5, 512

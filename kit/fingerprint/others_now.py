@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import psutil
 
-from kit.devices.limits import OTHERS_MOST
+from kit.devices.cpu import OTHERS_MOST
 from kit.printable import printable_line
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.sensors.linux import times_parser
-from kit.sensors.protocol import FAILURES, now_ns
+from kit.sensors.sources import FAILURES, now_ns
 
 # This is thirty ticks of the kernel on each CPU; one tick is 3 % of one CPU.
 LOOK_S = 0.3

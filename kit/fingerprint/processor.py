@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from kit.profile.identity import BARE_METAL, Values, cpus_listed
-from kit.profile.reason import Reason, reason
-from kit.sensors.protocol import fields, read_text
+from kit.profile.facts import BARE_METAL, Values, cpus_listed
+from kit.profile.fields import Reason, reason
+from kit.sensors.sources import fields, read_text
 
 LSCPU_TIMEOUT_S = 10.0
 

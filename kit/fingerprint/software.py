@@ -17,8 +17,8 @@ from pathlib import Path
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint.container import container
 from kit.fingerprint.private import is_secret, recorded
-from kit.profile.identity import Values
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import Values
+from kit.profile.fields import Reason, reason
 from kit.version import __version__
 
 # Names of distributions, not of modules: numerical libraries, CUDA's, and those that the kit itself measures with.

@@ -20,7 +20,7 @@ from kit.environment import FLEET_PLAN
 from kit.errors import KitError
 from kit.files import write_atomically
 from kit.fleet.reframe_settings import SYSTEM, FleetPlan, read_plan
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 
 CHECK = Path(__file__).with_name("check.py")
 START = "import sys; from reframe.frontend.cli import main; sys.exit(main())"

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from kit.environment import NO_ALL_REDUCE
-from kit.profile.limits import Batch, Name, Parameter, Percent, ThreadCount, VariantName
+from kit.profile.fields import Batch, Name, Parameter, Percent, ThreadCount, VariantName
 
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]

@@ -16,7 +16,7 @@ from kit.report.quantity import duration, energy, hundredths, number, percent, r
 from kit.report.sentences import name_of
 from kit.report.table import Cell, Column
 from kit.report.verdict_words import with_words
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # A longer name of a row, as of a profile, is cut: CSV has it whole.
 NAME_MAX = 34

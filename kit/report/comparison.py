@@ -24,7 +24,7 @@ from kit.report.records_and_cases import cases, document, records
 from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.table import Cell, Column, Later, Report, Table, plain_table
 from kit.report.verdict_words import answer
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 ROWS_MAX = 40
 GAP = 2

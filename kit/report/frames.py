@@ -21,8 +21,7 @@ from kit.compare.sample import read_run
 from kit.errors import KitError
 from kit.extras import install_command
 from kit.profile.cell import AXES, Cell
-from kit.profile.launch import Blocks
-from kit.profile.schema import Profile
+from kit.profile.schema import Blocks, Profile
 from kit.profile.store import labeled_steps, launch_id, read_steps
 from kit.report.profile import launch_record
 from kit.report.records_and_cases import numbers

@@ -7,10 +7,10 @@ from string import ascii_uppercase
 
 from kit.compare.comparison import Comparison, Headline
 from kit.profile.cell import OWN
-from kit.profile.identity import BARE_METAL
+from kit.profile.facts import BARE_METAL
 from kit.report.plain import one_line
 from kit.report.quantity import counted, moment, several
-from kit.workloads.operations import OPERATIONS
+from kit.workloads.device_operations import OPERATIONS
 
 # A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
 LABELLED_MAX = 18

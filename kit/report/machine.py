@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kit.profile.clock import Certificate
-from kit.profile.facts import FACTS, fact_of, kind_of, title_of
-from kit.profile.identity import Facts, Identity
-from kit.profile.sensor import SensorReport
+from kit.profile.facts import FACTS, Facts, Identity, fact_of, kind_of, title_of
+from kit.profile.instruments import Certificate, SensorReport
 from kit.report.quantity import by_name, duration
 from kit.report.sentences import sentence
 from kit.report.table import Report, Table, words_table

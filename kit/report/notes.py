@@ -8,14 +8,14 @@ from typing import NamedTuple
 from kit.compare.comparison import Comparison, GroupRows, Mismatch, Note
 from kit.compare.metrics import METRICS
 from kit.profile.facts import fact_of, title_of
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 from kit.report.audit import evidence, remedy
 from kit.report.columns import LETTERS
 from kit.report.plain import one_line
 from kit.report.quantity import by_name, counted, several
 from kit.report.sentences import ALWAYS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.table import Loud, Table
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Findings about the machine, the container or the GPU: one line for all cells.
 MACHINE_WIDE = ("throttled", "contention", "device_throttled", "device_shared")

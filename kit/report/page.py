@@ -33,7 +33,7 @@ from kit.report.plain import one_line
 from kit.report.profile import profile_report
 from kit.report.table import Report
 from kit.report.verdict_words import answer
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Phases that follow each other have hues that are far apart.
 FILLS = "".join(f".p{index}{{fill:hsl({index * 137 % 360} var(--fill))}}" for index in range(len(PHASES)))

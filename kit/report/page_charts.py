@@ -11,8 +11,7 @@ from kit.compare.blocks import block_times_ns
 from kit.compare.comparison import GroupRows, Row
 from kit.compare.metrics import METRICS
 from kit.compare.sample import whole_key
-from kit.profile.launch import Launch, PhaseName
-from kit.profile.schema import Profile
+from kit.profile.schema import Launch, PhaseName, Profile
 from kit.report.columns import WORDS
 from kit.report.html import words_of
 from kit.report.quantity import counted, duration

@@ -23,7 +23,7 @@ from kit.compare.naming import axes_of
 from kit.compare.paired_ratios import cycle_log_ratios, log_ratios
 from kit.compare.sample import read_run
 from kit.compare.sides import are_platforms
-from kit.devices.limits import OTHERS_MOST
+from kit.devices.cpu import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, Cell
 from kit.profile.schema import Profile
@@ -31,7 +31,7 @@ from kit.report.plain import one_line
 from kit.report.quantity import rate
 from kit.report.records_and_cases import records
 from kit.report.verdict_words import answer
-from kit.workloads.operations import MATMUL, is_operation
+from kit.workloads.device_operations import MATMUL, is_operation
 
 Row = dict[str, Any]
 Scale = Literal["linear", "log"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from kit.profile.reason import Value
+from kit.profile.fields import Value
 from kit.report.plain import NONE, one_line
 
 T = TypeVar("T")

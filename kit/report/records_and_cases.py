@@ -21,8 +21,7 @@ from kit.report.quantity import duration
 from kit.report.sentences import sentence
 from kit.report.table import Case, Column, field, record_of
 from kit.report.verdict_words import answer, says_unresolved
-from kit.stats.estimate import Estimate
-from kit.stats.multiple_tests import SlowerBy
+from kit.stats.estimate import Estimate, SlowerBy
 
 # fmt: off
 ROW = (

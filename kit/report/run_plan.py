@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
-from kit.profile.launch import StepPlan
+from kit.profile.schema import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.plain import one_line
 from kit.report.quantity import about, counted

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kit.devices.catalog import DEVICES
-from kit.devices.limits import SLOWED_LEAST_PCT, is_capped
+from kit.devices import DEVICES
+from kit.devices.gpu import SLOWED_LEAST_PCT, is_capped
 from kit.profile.cell import Cell
-from kit.profile.identity import Accelerator
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import SensorSummary
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import SensorSummary
+from kit.profile.schema import Launch
 
 # How the name of a sensor ends that shows what slows a board; each reason has a name below it.
 THROTTLED = ".throttled"

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kit.clock import now_ns
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.sensor import SensorReport
+from kit.profile.instruments import SensorReport
 from kit.profile.unfinished import RunPlan
 from kit.runner.interrupt import StopFlag
 from kit.sensors.sampler import PERIOD_NS, Sampling
-from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS, Window
+from kit.stats.window_energy import UPDATES_PLANNED, WINDOW_MIN_NS, Window
 
 # The period of a sensor that does not say how often it is fresh: known boards take 20 to 100 ms.
 PERIOD_UNKNOWN_NS = 100_000_000

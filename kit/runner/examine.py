@@ -7,23 +7,22 @@ from typing import get_args
 
 import msgspec
 
-from kit.backends.catalog import CATALOG, FRAMEWORKS
+from kit.backends.backend_catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.devices.device import Condition
 from kit.errors import KitError
 from kit.fingerprint.container import container
 from kit.fingerprint.doctor_checks import conditions
-from kit.profile.clock import ClockSource
-from kit.profile.identity import Facts
-from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
+from kit.profile.facts import Facts
+from kit.profile.fields import reason
+from kit.profile.instruments import ClockSource, SensorReport
 from kit.report.sentences import sentence
 from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.interpreters import find_backend, interpreter_for
-from kit.sensors.catalog import probe_all
-from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import SPLITS, DataError, Split, data_folder
+from kit.sensors.sources import probe_all
+from kit.workloads.datasets import SPLITS, DataError, Split, data_folder
+from kit.workloads.workload_catalog import DATASETS
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

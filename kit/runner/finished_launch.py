@@ -9,21 +9,21 @@ from msgspec.structs import replace
 
 from kit.compare.clean_cycles import DEVICE_OTHERS
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import NO_SENSOR, Energy
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import NO_SENSOR, Energy
+from kit.profile.schema import Blocks, Launch
 from kit.profile.store import timed_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.boards import Boards, board_marks, why_not_its_joules
 from kit.runner.energy import Idle
 from kit.runner.worker import Worker
-from kit.sensors.samples import Samples
-from kit.stats.energy import Window
+from kit.sensors.sampler import Sampled
 from kit.stats.modes_and_trends import percentile_ns
+from kit.stats.window_energy import Window
 
 
 def finished_launches(
-    worker: Worker, samples: Samples | None, boards: Boards, idle: Idle | None = None
+    worker: Worker, samples: Sampled | None, boards: Boards, idle: Idle | None = None
 ) -> Iterator[SavedLaunch]:
     """Yield the launches of a worker that has ended, as they are saved.
 
@@ -49,7 +49,7 @@ def finished_launches(
 
 
 def _add_sampled(  # noqa: PLR0917
-    worker: Worker, launch: Launch, long_block: Blocks | None, samples: Samples, boards: Boards, idle: Idle | None
+    worker: Worker, launch: Launch, long_block: Blocks | None, samples: Sampled, boards: Boards, idle: Idle | None
 ) -> None:
     """Add gauges, of what runs as people run it, and joules: of the launch's own devices alone."""
     cell = worker.cell(launch.cell_key)
@@ -92,7 +92,7 @@ def _windows(blocks: Blocks) -> list[Window]:
     return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
 
 
-def _with_idle(entry: Energy, samples: Samples, idle: Idle | None) -> Energy:
+def _with_idle(entry: Energy, samples: Sampled, idle: Idle | None) -> Energy:
     """Return the entry with what its sensor showed of idle before and after the round."""
     if idle is None:
         return replace(entry, idle_reason=reason("idle_not_measured"))

@@ -20,14 +20,13 @@ from kit.compare.paired_ratios import log_ratios, series
 from kit.compare.same_code import blocked_by_code
 from kit.compare.sample import group_samples
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.schema import CellResult, Group
+from kit.profile.schema import CellResult, Group, Launch
 from kit.profile.unfinished import RunPlan
 from kit.runner.ranks import PROCESS_ENDED
 from kit.runner.worker import SHARED_PROCESS_ENDED
 from kit.stats.estimate import precise_enough
 from kit.suites.plan import Bundle, plan_bundles
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
 ROUNDS_MAX = 200

@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from kit.errors import KitError
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.runner.target import Command
 from kit.worker.messages import Answers, Ended, Requests
 from kit.worker.supervisor import ENDED, STOP

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from kit.compare.naming import cell_names
 from kit.printable import printable
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.quantity import about, counted
 from kit.report.run_plan import summary

@@ -15,10 +15,10 @@ from functools import cache
 
 import psutil
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
 from kit.worker import private_network

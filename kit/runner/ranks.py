@@ -17,8 +17,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from kit.clock import now_ns
-from kit.profile.launch import LaunchPart, Parity, Threads
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import LaunchPart, Parity, Threads
 from kit.runner.interrupt import StopFlag
 from kit.runner.process import Process
 from kit.runner.rank_network import PRIVATE, network_of_ranks

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from kit.clock import now_ns
 from kit.compare.clean_cycles import CYCLES_LEAST, DEVICE_OTHERS, cycles_of, disturbances
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, StepPlan
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Group
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Blocks, Group, StepPlan
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.boards import boards_seen, look
@@ -37,7 +36,7 @@ from kit.runner.worker import Worker
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
 from kit.suites.plan import Bundle, WorkerPlan
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.profile.launch import Blocks
+from kit.profile.schema import Blocks
 from kit.profile.store import Steps
 from kit.worker.messages import Segment
 

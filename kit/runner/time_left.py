@@ -13,17 +13,16 @@ from functools import cache
 from statistics import mean
 from typing import NamedTuple
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.clock import now_ns
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, StepPlan
-from kit.profile.schema import Group
+from kit.profile.schema import Blocks, Group, StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.runner.energy import has_energy, idle_s
 from kit.runner.next_round import Repeats
 from kit.runner.round import steps_of
 from kit.suites.plan import Bundle, plan_bundles
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # A fit takes at least this, besides its reference's warm-up: two builds, some stretches, two test passes. One of 50
 # updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kit.backends.catalog import CATALOG
-from kit.backends.environment import THREAD_VARIABLES
+from kit.backends.backend_catalog import CATALOG
+from kit.backends.entry import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
 from kit.errors import KitError
 from kit.files import name_of
 from kit.profile.cell import Cell, Variant
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
 from kit.runner.cpus import default_threads

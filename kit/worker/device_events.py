@@ -7,7 +7,7 @@ from itertools import islice
 
 from kit.backends.protocol import DeviceBatch, Runnable
 from kit.clock import now_ns
-from kit.profile.launch import DeviceEvents
+from kit.profile.schema import DeviceEvents
 
 # The group counts on which both clocks agree best: a stall of the host adds to its side alone.
 GROUPS = 3

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from kit.profile.launch import ImportedCode, ImportedFile
+from kit.profile.schema import ImportedCode, ImportedFile
 
 # Read and hashed in about 10 ms by a processor without instructions for SHA-256. People's own packages have fewer; a
 # framework on PYTHONPATH has thousands, and is told apart by those that are read.

@@ -8,7 +8,7 @@ step that slept would let the processor rest, which a slower program does not.
 
 from __future__ import annotations
 
-from kit.backends.protocol import DeviceBatch, Output, Stepping
+from kit.backends.protocol import DeviceBatch, StepOutput, Stepping
 from kit.clock import now_ns
 
 
@@ -25,7 +25,7 @@ class InjectedDelay:
         self._begin_ns: int | None = None  # of the first step since the last wait
         self.injected_ns = 0
 
-    def step(self, batch: DeviceBatch) -> Output:
+    def step(self, batch: DeviceBatch) -> StepOutput:
         """Begin the program's step."""
         if self._begin_ns is None:
             self._begin_ns = now_ns()

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from kit.backends.protocol import Backend, HostBatch
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import LaunchPart, Parity
+from kit.profile.schema import LaunchPart, Parity
 from kit.worker.inputs import Inputs
-from kit.workloads.data.batches import pool_sha256
-from kit.workloads.parity import PARITY_STEPS, parity_form
-from kit.workloads.weights import initial_weights, weights_sha256
+from kit.workloads.parity_proof import PARITY_STEPS, parity_form
+from kit.workloads.seeded_arrays import initial_weights, pool_sha256, weights_sha256
 from kit.workloads.workload import Workload
 
 

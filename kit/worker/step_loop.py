@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from kit.backends.protocol import DeviceBatch, Output, Stepping
+from kit.backends.protocol import DeviceBatch, StepOutput, Stepping
 from kit.clock import Stamps
 from kit.worker.messages import Segment
 
 
 def run_segments(
     program: Stepping, batches: Iterator[DeviceBatch], segments: Iterable[Segment], stamps: Stamps
-) -> Output:
+) -> StepOutput:
     """Run the segments; return the output of the last step.
 
     Args:

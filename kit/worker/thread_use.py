@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.sensors.linux import TICK_NS
-from kit.sensors.protocol import FAILURES
+from kit.sensors.sources import FAILURES
 
 TASKS = Path("/proc/self/task")
 # A thread counts if it has this fraction of the busiest thread's time: one that only waits and hands over has less.

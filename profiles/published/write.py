@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kit.profile.cell import Cell
 from kit.profile.identity import Identity, State
 from kit.profile.launch import StepPlan
 from kit.profile.reason import reason
+
+from kit.profile.cell import Cell
 from kit.profile.schema import SCHEMA, CellResult, FigureName, Kit, Profile, Published, StateSpan, SuiteUsed
 from kit.profile.store import write_profile
 

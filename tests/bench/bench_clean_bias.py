@@ -37,11 +37,10 @@ from neighbours import BURST_S, MEAN_BURST_S
 
 from kit.compare import clean_cycles
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch, Threads
+from kit.profile.schema import Blocks, Launch, Threads
 from kit.runner.next_round import REPEATED_ROUNDS
 from kit.runner.round import REPEATS_MOST
-from kit.stats.estimate import over
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import judge, over
 
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED

@@ -32,8 +32,7 @@ from kit.compare.paired_ratios import log_ratios
 from kit.compare.sample import group_samples
 from kit.profile.cell import Variant
 from kit.profile.store import launch_id, read_profile, read_steps
-from kit.stats.estimate import RULE, over, over_rounds
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import RULE, judge, over, over_rounds
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)

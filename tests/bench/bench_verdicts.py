@@ -30,9 +30,8 @@ from measuring import printed
 from kit.compare.conclusions import leaders_of
 from kit.compare.family import Family, family_of
 from kit.compare.metrics import METRICS
-from kit.stats.estimate import over, over_rounds
-from kit.stats.multiple_tests import judge
-from kit.stats.runs import RunLevel, over_runs
+from kit.stats.estimate import judge, over, over_rounds
+from kit.stats.sessions import RunLevel, over_runs
 
 IN_SESSION_SD = 0.023
 SESSION_SDS = (0.0, 0.026, 0.05, 0.107)

@@ -9,8 +9,7 @@ from kit.compare.compare import compare
 from kit.compare.sample import RunTimes, read_run
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
-from kit.profile.launch import Fit
-from kit.profile.schema import ProgramSource
+from kit.profile.schema import Fit, ProgramSource
 from kit.report.comparison import comparison_report
 from kit.report.sentences import sentence
 

@@ -8,8 +8,7 @@ from kit.compare.compare import compare_within
 from kit.compare.conclusions import leaders_of
 from kit.compare.fail_if_slower import limit_slow_downs
 from kit.compare.metrics import METRICS
-from kit.profile.launch import Fit, Phase
-from kit.profile.schema import PART
+from kit.profile.schema import PART, Fit, Phase
 from kit.report.conclusions import group_sentences
 from kit.stats.estimate import Estimate
 

@@ -12,8 +12,7 @@ from planted_processor import PROCESSORS
 
 from kit.fingerprint.identity import hashed, identity
 from kit.fingerprint.processor import processor
-from kit.profile.facts import UNKNOWN, fact_of
-from kit.profile.identity import Identity
+from kit.profile.facts import UNKNOWN, Identity, fact_of
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from refusals import refused
 
 from kit.cli.app import app
 from kit.compare.meter import MeterFileError, read_meter
-from kit.profile.launch import Fit
-from kit.profile.schema import Published
+from kit.profile.schema import Fit, Published
 from kit.profile.store import canonical_json, profile_digest, read_profile
 
 FIT = Fit(epochs=1, updates=30, epoch_updates=30, reference_ns=[1.0 * MS], test_ns=5 * MS, confusion=[[3, 1], [0, 4]])

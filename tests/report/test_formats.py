@@ -18,8 +18,8 @@ from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
 from kit.profile.facts import FACTS, Fact
-from kit.profile.launch import Phase
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
+from kit.profile.schema import Phase
 from kit.report.audit import evidence, remedy
 from kit.report.columns import LETTERS
 from kit.report.comparison import comparison_report, why_report

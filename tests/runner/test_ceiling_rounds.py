@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, suite
 
-from kit.profile.sensor import SensorReport
+from kit.profile.instruments import SensorReport
 from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft

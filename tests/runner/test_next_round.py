@@ -8,7 +8,7 @@ from scripted_launcher import Death, ScriptedLauncher
 from kit.compare.blocks import block_times_ns
 from kit.compare.clean_cycles import count_cycles
 from kit.errors import KitError
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 from kit.profile.store import read_profile, read_steps
 from kit.profile.unfinished import folder_of
 from kit.runner import next_round

@@ -6,7 +6,7 @@ import time
 import pytest
 from planted_files import plant
 
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
 from kit.worker.thread_use import ThreadUse
 
 

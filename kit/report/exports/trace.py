@@ -15,8 +15,7 @@ from typing import Any
 
 from kit.compare.clean_cycles import fractions_taken
 from kit.errors import KitError
-from kit.profile.launch import Launch
-from kit.profile.schema import CellResult
+from kit.profile.schema import CellResult, Launch
 from kit.report.exports import Exported, json_bytes
 
 Event = dict[str, Any]

@@ -1,6 +1,6 @@
 """What the parts of a profile say of each other: keys, counts, spans and dates. It is checked once, where it is read.
 
-`kit.profile.limits` has what a field alone may hold. No step is looked at here: lists go through built-in functions, as
+`kit.profile.fields` has what a field alone may hold. No step is looked at here: lists go through built-in functions, as
 a thousand profiles are read in seconds.
 """
 
@@ -13,16 +13,14 @@ from operator import add, le
 from typing import TYPE_CHECKING
 
 from kit.printable import printable_line
-from kit.profile.limits import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
+from kit.profile.fields import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
 
 if TYPE_CHECKING:
     from kit.profile.cell import Cell
-    from kit.profile.clock import Certificate, Distribution
-    from kit.profile.identity import Facts
-    from kit.profile.launch import Blocks, Fit, Launch
-    from kit.profile.reason import Reason
-    from kit.profile.schema import CellResult, Group, Profile
-    from kit.profile.sensor import Energy, SensorSummary
+    from kit.profile.facts import Facts
+    from kit.profile.fields import Reason
+    from kit.profile.instruments import Certificate, Distribution, Energy, SensorSummary
+    from kit.profile.schema import Blocks, CellResult, Fit, Group, Launch, Profile
 
 Limits = tuple[float, float]
 

@@ -25,7 +25,7 @@ FLOAT32_B = 4
 # What is added to the triad's array: too little for any float32 to change, however many steps there are.
 TRIAD_SCALE = 1e-9
 
-Unit = Literal["FLOP/s", "B/s"]
+WorkUnit = Literal["FLOP/s", "B/s"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def is_operation(cell: Cell) -> bool:
     return cell.workload in OPERATIONS and cell.precision != OWN
 
 
-def work_of(cell: Cell) -> tuple[float, Unit] | None:
+def work_of(cell: Cell) -> tuple[float, WorkUnit] | None:
     """Return what a step of an operation computes or moves; None: it is empty, or of another kit."""
     match cell.workload, cell.parameters:
         case "matmul", {"n": n}:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from planted_files import plant
 
-from kit.sensors import catalog, linux, nvml, tpu
+from kit.sensors import libtpu as tpu
+from kit.sensors import linux, nvml, sources
 
 
 def test_tpu_absent_and_present(tmp_path):
@@ -43,10 +44,10 @@ def test_google_network_card_is_no_tpu(tmp_path):
 
 
 def test_every_report_of_the_catalog_is_complete_and_in_a_stable_order():
-    reports, counters = catalog.probe_all(), catalog.EdgeCounters([0])
+    reports, counters = sources.probe_all(), sources.EdgeCounters([0])
     names = [report.name for report in reports]
     assert len(names) == len(set(names))
-    assert names == [report.name for report in catalog.probe_all()]
+    assert names == [report.name for report in sources.probe_all()]
     assert {"process.cpu_ns", "machine.busy_ns", "cgroup.throttled_ns", "cpu.frequency", "tpu.energy"} <= set(names)
     assert all((report.status == "unavailable") == (report.reason is not None) for report in reports)
     assert len(counters.names) == len(counters.read())
@@ -58,6 +59,6 @@ def test_a_source_that_fails_in_an_unforeseen_way_costs_only_itself(monkeypatch,
         raise RuntimeError("driver on fire")
 
     monkeypatch.setattr(source, opens, fail)
-    reports = {report.name: report for report in catalog.probe_all()}
+    reports = {report.name: report for report in sources.probe_all()}
     assert "driver on fire" in reports[name].reason.values["error"]
     assert reports["cpu.frequency"].source
