@@ -221,6 +221,13 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
         return self.name.partition(" ")[0]
 
 
+@functools.lru_cache(maxsize=4096)  # all profiles have the same names
+def _accelerator_field(name: str) -> tuple[str, int, str] | None:
+    """Return kind, number and field of a fact about an accelerator; None of another fact."""
+    match = DEVICE.fullmatch(name)
+    return (match[1], int(match[2]), match[3]) if match and match[3] in Accelerator.__struct_fields__ else None
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts by their dotted names. Null without a reason: there is none; null with one: it cannot be read here."""
 
@@ -262,8 +269,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """Return the GPUs and TPUs, in the order of their kinds and numbers."""
         by_device: dict[tuple[str, int], Values] = {}
         for name, value in self.facts.items():
-            if (match := DEVICE.fullmatch(name)) is not None and match[3] in Accelerator.__struct_fields__:
-                by_device.setdefault((match[1], int(match[2])), {})[match[3]] = value
+            if (place := _accelerator_field(name)) is not None:
+                kind, index, field = place
+                by_device.setdefault((kind, index), {})[field] = value
         return [
             msgspec.convert({**fields, "name": f"{kind} {index}"}, Accelerator)
             for (kind, index), fields in sorted(by_device.items())

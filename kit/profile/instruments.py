@@ -35,7 +35,7 @@ Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled
 NO_SENSOR = "none"  # for a long block that only an external meter may have seen
 
 
-class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # it holds nothing that could refer to it
     """Repeated measurements of one interval."""
 
     min_ns: MeanNs

@@ -13,7 +13,7 @@ Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from itertools import compress
 from operator import add
 from pathlib import Path
@@ -101,7 +101,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
 
 
-class Phase(msgspec.Struct, frozen=True, kw_only=True):
+class Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # it holds nothing that could refer to it
     """A named stretch of a launch. `begin_ns` is on CLOCK_MONOTONIC_RAW of the worker's host."""
 
     name: PhaseName
@@ -137,11 +137,13 @@ class Blocks(msgspec.Struct, kw_only=True):
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
-        lists: tuple[Sized, ...] = (
-            self.cycle, self.begin_ns, self.span_ns, self.lead_in, self.steps, self.duration_ns, self.median_ns,
-            self.waited_steps or self.cycle, self.per_wait or self.cycle, *self.counters.values(),
-        )  # fmt: skip
-        if len(set(map(len, lists))) > 1:
+        count = len(self.cycle)
+        if not (
+            count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
+            == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
+            and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
+            and {count, *map(len, self.counters.values())} == {count}
+        ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
 
     def extend(self, later: Blocks) -> None:
