@@ -41,7 +41,7 @@ __all__ = [
     "ThreadSetting",
     "all_reduces",
     "kernel_ops",
-]  # fmt: skip
+]
 
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 StepOutput: TypeAlias = Any  # a device handle: a loss or logits

@@ -231,7 +231,7 @@ class Exercise:
     def without_tpu(self):
         """Does it take a TPU that is there, when it is asked for CPUs and GPUs?"""
         with (
-            mock.patch.object(self._module.libtpu, "devices", lambda: ["accel0"]),
+            mock.patch.object(self._module.tpu_chips, "devices", lambda: ["accel0"]),
             mock.patch.object(self._module, "tpu_strategy") as strategy,
         ):
             counted = [self._backend.count(kind) for kind in ("cpu", "gpu")]

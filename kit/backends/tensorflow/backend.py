@@ -48,7 +48,7 @@ from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.environment import COLLECTIVE_PACK_B
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.sensors import libtpu
+from kit.sensors import tpu_chips
 from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import Workload
 
@@ -232,7 +232,7 @@ class TensorFlowBackend:
             _ = self._workers  # the workers connect before anything asks for devices
         if kind != "tpu":
             return len(tf.config.list_physical_devices(kind.upper()))
-        return len(tf.config.list_logical_devices("TPU")) if libtpu.devices() and tpu_strategy() else 0
+        return len(tf.config.list_logical_devices("TPU")) if tpu_chips.devices() and tpu_strategy() else 0
 
     def share_gpu_memory(self, fraction: float) -> None:
         """Limit what TensorFlow's allocator takes of the first GPU, where cells run."""
