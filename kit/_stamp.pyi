@@ -1,6 +1,6 @@
 from typing import final
 
-from kit.profile.clock import ClockSource
+from kit.profile.instruments import ClockSource
 
 @final
 class StampBuffer:

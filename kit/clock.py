@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.errors import KitError
-from kit.profile.clock import Calibration, Certificate, ClockChoice, ClockSource, Distribution
+from kit.profile.instruments import Calibration, Certificate, ClockChoice, ClockSource, Distribution
 
 try:
     from kit._clock import ffi, lib

@@ -6,8 +6,8 @@ python tests/joined_rank.py BACKEND NUMBER
 import json
 import sys
 
-from kit.backends.catalog import load
-from kit.backends.ranks import RankGroup
+from kit.backends.backend_catalog import load
+from kit.backends.protocol import RankGroup
 from kit.worker.private_network import LOOPBACK
 from kit.worker.rank_place import address_of, held_port
 

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import profile_builder as b
 from msgspec.structs import replace
 
-from kit.profile.launch import Launch
-from kit.profile.reason import reason
-from kit.profile.schema import Profile, StateSpan
+from kit.profile.fields import reason
+from kit.profile.schema import Launch, Profile, StateSpan
 
 BEGIN = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # half an hour before Europe's clocks go forward
 RUN_S, RAW_BEGIN_S, IDLE_W = 1000, 500, 100.0

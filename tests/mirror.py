@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from kit.workloads.catalog import DATASETS
+from kit.workloads.workload_catalog import DATASETS
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
 

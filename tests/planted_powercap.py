@@ -10,7 +10,7 @@ from typing import Self
 
 from planted_files import plant
 
-from kit.sensors.protocol import now_ns
+from kit.sensors.sources import now_ns
 
 RANGE_UJ = 262_143_328_850
 

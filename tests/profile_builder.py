@@ -22,13 +22,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.profile.cell import Cell, Variant
-from kit.profile.check import steps_of
-from kit.profile.clock import Certificate, Distribution
-from kit.profile.identity import Accelerator, Facts, FactValue, Identity, State, device_facts
-from kit.profile.launch import Blocks, Compilations, DataUsed, Energy, Failure, Launch, Parity, Phase, StepPlan, Threads
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import SCHEMA, CellResult, Group, Kit, Profile, StateSpan, SuiteUsed
-from kit.profile.sensor import SensorReport, SensorSummary
+from kit.profile.consistency import steps_of
+from kit.profile.facts import Accelerator, Facts, FactValue, Identity, State, device_facts
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import Certificate, Distribution, SensorReport, SensorSummary
+from kit.profile.schema import (
+    SCHEMA,
+    Blocks,
+    CellResult,
+    Compilations,
+    DataUsed,
+    Energy,
+    Failure,
+    Group,
+    Kit,
+    Launch,
+    Parity,
+    Phase,
+    Profile,
+    StateSpan,
+    StepPlan,
+    SuiteUsed,
+    Threads,
+)
 from kit.profile.store import canonical_json, launch_id, profile_digest
 from kit.profile.unfinished import RunPlan
 

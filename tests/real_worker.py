@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import StepPlan
-from kit.profile.schema import Group
+from kit.profile.schema import Group, StepPlan
 from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks

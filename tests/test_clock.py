@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kit import clock
-from kit.profile.clock import Calibration
+from kit.profile.instruments import Calibration
 
 lib = clock.lib
 NUMBERS = {"monotonic_raw": lib.KIT_MONOTONIC_RAW, "tsc": lib.KIT_TSC, "cntvct": lib.KIT_CNTVCT}

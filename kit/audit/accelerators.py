@@ -14,10 +14,10 @@ from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, Not
 from kit.compare.comparability import max_relative_difference
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Variant
-from kit.profile.reason import Value, reason
+from kit.profile.fields import Value, reason
 from kit.profile.schema import CellResult
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
-from kit.workloads.parity import parity_tolerance
+from kit.workloads.parity_proof import parity_tolerance
 
 
 def _stepping(cell: MeasuredCell) -> list[LaunchRow]:

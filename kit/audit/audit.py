@@ -12,7 +12,7 @@ from kit.audit.finding import SEVERITIES, SUMMARIES, Audit, AuditedProfile, Find
 from kit.audit.rule import USUAL, Devices, Found, Rule, Scope, all_rules
 from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
 from kit.compare.runs import Run
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
 from kit.profile.schema import Profile
 
 # Files of rules on what a machine does to a step; others are about how it was measured, and what.

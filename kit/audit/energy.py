@@ -12,9 +12,9 @@ from kit.audit import limits
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.table import SUSTAINED_LEAST_PCT, sustained_step
-from kit.devices.catalog import DEVICES
-from kit.profile.reason import Value, reason
-from kit.profile.sensor import Energy
+from kit.devices import DEVICES
+from kit.profile.fields import Value, reason
+from kit.profile.instruments import Energy
 
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
 # Names of sensors of a whole platform, and beginnings of those of its parts. It is unknown what a Cray's accelerator

@@ -16,7 +16,7 @@ from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 
 # Names of variables that give memory to an allocator, and of those that set threads.
 ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACTION", "*PREALLOCATE", "*ALLOW_GROWTH")
@@ -30,7 +30,7 @@ FULL_FLOAT32 = {
     "tensor_float_32": ("False",),
     "jax_default_matmul_precision": ("highest", "float32"),
 }
-# As `kit.backends.environment` writes it behind a switch.
+# As `kit.backends.entry` writes it behind a switch.
 TF32_FORBIDDEN = "(NVIDIA_TF32_OVERRIDE=0)"
 
 

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from kit.profile.reason import Reason, Value
+from kit.profile.fields import Reason, Value
 
 AUDIT_SCHEMA = "steadykit.audit/1.0"
 

@@ -15,7 +15,7 @@ from kit.audit.audit import audit
 from kit.audit.finding import Finding
 from kit.audit.rule import Found, Outcome, Rule, all_rules
 from kit.audit.subject import MeasuredRun
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import CellResult, Profile
 
 SUITE = "first-hour"

@@ -10,9 +10,9 @@ from typing import NoReturn
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
-from kit.devices.limits import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, Value, reason
+from kit.devices.gpu import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
+from kit.profile.fields import Reason, Value, reason
+from kit.profile.schema import Launch
 
 # Beginnings of the names of accelerators' sensors.
 ACCELERATOR_SENSORS = ("nvml.", "tpu.")

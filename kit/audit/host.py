@@ -10,7 +10,7 @@ from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.compare.clean import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
-from kit.profile.reason import Value, reason
+from kit.profile.fields import Value, reason
 
 
 @rule(

@@ -1,7 +1,7 @@
 """Limits of the audit's rules, each with its reason.
 
-Limits that verdicts share stay with what measures them: `kit.compare.clean_cycles`, `kit.compare.modes`,
-`kit.compare.table` and, for those that a run's runner uses, `kit.devices.limits`.
+Limits that verdicts share stay with what measures them: `kit.compare.clean`, `kit.compare.modes`,
+`kit.compare.table` and, for those that a run's runner uses, `kit.devices.gpu`.
 """
 
 from __future__ import annotations

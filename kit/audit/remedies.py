@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.profile.cell import Variant
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 
 REMEDIES = {
     "quiet_machine": "Stop other programs, wait for them (kit run --wait-for-quiet 300), or leave them CPUs "

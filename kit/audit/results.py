@@ -12,8 +12,8 @@ from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.compare.comparability import agreements
 from kit.profile.cell import OWN
-from kit.profile.reason import reason
-from kit.workloads.operations import networks_among
+from kit.profile.fields import reason
+from kit.workloads.device_operations import networks_among
 
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")

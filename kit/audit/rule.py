@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from kit.audit.finding import Severity
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
-from kit.profile.reason import Reason, Value
+from kit.profile.fields import Reason, Value
 
 Scope = Literal["cell", "group", "run", "runs"]
 Devices = Literal["any", "cpu", "accelerator"]

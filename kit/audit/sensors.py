@@ -9,8 +9,8 @@ from statistics import median
 from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
-from kit.profile.reason import Reason, Value, reason
-from kit.profile.sensor import SensorReport, SensorResponse
+from kit.profile.fields import Reason, Value, reason
+from kit.profile.instruments import SensorReport, SensorResponse
 from kit.sensors.sampler import PERIOD_NS
 
 

@@ -14,9 +14,9 @@ from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError
 from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
 from kit.compare.table import By, LaunchRow
 from kit.profile.cell import OWN
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
 LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}

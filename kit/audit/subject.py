@@ -12,10 +12,9 @@ from kit.compare.clean import CpuLoss, RoundCycles, cpu_loss
 from kit.compare.runs import Run, Sample, run_of
 from kit.compare.table import Counted, LaunchRow, counted
 from kit.profile.cell import NOT_RECORDED, Cell, Variant
-from kit.profile.identity import Accelerator
-from kit.profile.launch import Launch, Threads
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Profile
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Launch, Profile, Threads
 
 
 class NotMeasuredError(Exception):

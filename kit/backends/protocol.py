@@ -2,37 +2,56 @@
 
 backend.build(workload, cell, weights) ─► program
 program.trace() ─► program.compile() ─► first step ─► step, step, step … ─► predict
+
+A cell of several devices may have several processes, its ranks: each computes its part of every batch, and gradients
+are averaged over all. The runner asks every rank for the same; while they compute, their framework's own collectives
+join them.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
-from kit.backends.ranks import RankGroup
+from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Cell
-from kit.profile.launch import Compilations
-from kit.profile.reason import Reason
-from kit.workloads.data.batches import HostBatch
-from kit.workloads.weights import Weights
+from kit.profile.fields import Reason
+from kit.profile.schema import Compilations
+from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
 __all__ = [
+    "ALONE",
+    "HEARTBEAT_LIMIT_S",
     "Backend",
     "Compilations",
     "DeviceBatch",
     "HostBatch",
-    "Output",
     "Program",
+    "RankGroup",
     "Runnable",
+    "StepOutput",
     "Stepping",
     "ThreadSetting",
+    "all_reduces",
+    "kernel_ops",
 ]
 
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
-Output: TypeAlias = Any  # a device handle: a loss or logits
+StepOutput: TypeAlias = Any  # a device handle: a loss or logits
+# The variables of gloo and NCCL that name the interface by which ranks reach each other.
+GLOO_INTERFACE, NCCL_INTERFACE = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
+# The runner stops ranks while other workers run, and no framework may take that for their end. The runner itself sees
+# an end at once.
+HEARTBEAT_LIMIT_S = 7 * 24 * 3600
+# Loops, products, and calls into a library such as oneDNN or cuDNN.
+XLA_KERNELS = re.compile(r"\s(while|dot|convolution)\(|custom_call_target=\"([^\"]+)\"")
 
 
 class ThreadSetting(NamedTuple):
@@ -42,17 +61,66 @@ class ThreadSetting(NamedTuple):
     reason: Reason | None  # why null
 
 
-class Event(Protocol):
+class RankGroup(NamedTuple):
+    """The ranks of a cell, and which of them this process is."""
+
+    number: int  # of this process, from 0
+    addresses: tuple[str, ...]  # host:port of each rank, for the framework's own rendezvous
+    folder: str = ""  # that all ranks share and other users cannot enter; empty: they are on several hosts
+    held: socket.socket | None = None  # has this rank's port until the framework binds it; None: nobody else is there
+
+    @property
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return len(self.addresses)
+
+    @property
+    def host(self) -> str:
+        """Return this rank's address without its port."""
+        return self.addresses[self.number].rpartition(":")[0]
+
+    def give_port(self) -> None:
+        """Give the port to the framework, which binds it next."""
+        if self.held is not None:
+            self.held.close()
+
+    def interface(self) -> str | None:
+        """Return the name of the interface that has this rank's address; None if there is none."""
+        named = psutil.net_if_addrs().items()
+        return next((name for name, known in named if any(entry.address == self.host for entry in known)), None)
+
+    def keep_to_interface(self) -> None:
+        """Let the collectives of this process use only that interface.
+
+        Over several hosts the user's choice is kept, and NCCL's own choice: it may use several networks at a time.
+        """
+        if (name := self.interface()) is None:
+            return
+        if self.folder:
+            os.environ |= {GLOO_INTERFACE: name, NCCL_INTERFACE: name}
+        else:
+            os.environ.setdefault(GLOO_INTERFACE, name)
+
+
+ALONE = RankGroup(0, ("",))
+
+
+def all_reduces() -> bool:
+    """Return whether gradients are averaged over ranks and devices."""
+    return os.environ.get(NO_ALL_REDUCE, "") in ("", "0")
+
+
+class DeviceStamp(Protocol):
     """A time stamp on a device."""
 
-    def elapsed_time(self, later: Event, /) -> float:
+    def elapsed_time(self, later: DeviceStamp, /) -> float:
         """Return the milliseconds to a later event; the device has reached both."""
 
 
 class Stepping(Protocol):
     """What a loop runs and times."""
 
-    def step(self, batch: DeviceBatch, /) -> Output:
+    def step(self, batch: DeviceBatch, /) -> StepOutput:
         """Make one optimizer update or one forward pass.
 
         It takes what `put` returned (feed "device") or a HostBatch (feed "host"), and returns a device handle: the loss
@@ -74,11 +142,11 @@ class Runnable(Stepping, Protocol):
         """Compile only, for the batch shape of the cell. False: the first step compiles, and nothing was done."""
         return False
 
-    def to_host(self, output: Output) -> NDArray[np.float32]:
+    def to_host(self, output: StepOutput) -> NDArray[np.float32]:
         """Copy what `step` returned: () for a loss, (batch, classes) for logits."""
         return np.array(output, np.float32)
 
-    def device_event(self) -> Event | None:
+    def device_event(self) -> DeviceStamp | None:
         """Record a time stamp on the device, behind all work that it has. None: the framework has none."""
         return None
 
@@ -125,7 +193,7 @@ class Backend(Protocol):
         """Prepare this process, one of `ranks`, for programs that run on `devices` of a kind in it.
 
         Called once, before `set_threads`, if a cell has several devices. `build` then builds this process's part: its
-        batches are a part of the cell's, and gradients are averaged over all parts (`kit.backends.ranks`). A framework
+        batches are a part of the cell's, and gradients are averaged over all parts (`RankGroup`). A framework
         binds its rank's address after `ranks.give_port`; until then nobody else has the port.
         """
 
@@ -147,3 +215,12 @@ class Backend(Protocol):
         Raises:
             BackendError: a layer has no translation.
         """
+
+
+def kernel_ops(text: str) -> list[str]:
+    """Return the operations that decide the speed of a program that XLA compiled, each once, in alphabetical order.
+
+    Args:
+        text: the optimized HLO module.
+    """
+    return sorted({operation or target for operation, target in XLA_KERNELS.findall(text)})

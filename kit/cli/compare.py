@@ -251,7 +251,7 @@ def framework_titles(used: Iterable[str]) -> dict[str, str]:
 
     known = discover(backends, BackendEntry, "about")
     if not known.keys() >= set(used):
-        from kit.backends.catalog import CATALOG
+        from kit.backends.backend_catalog import CATALOG
 
         known = CATALOG
     return {name: entry.title for name, entry in known.items()}

@@ -156,7 +156,7 @@ def _measured(
 
 def _unusable(node: FleetNode) -> Absent:
     from kit.compare.fleet_nodes import Absent
-    from kit.profile.reason import Reason
+    from kit.profile.fields import Reason
 
     code, why = ("node_state_why", {"why": node.why}) if node.why else ("node_state", {})
     return Absent(name=node.name, reason=Reason(code=code, values={"state": node.state, **why}))
@@ -207,7 +207,7 @@ def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:
 def _reduced(file: tuple[str, Path]) -> NodeRun | Absent:
     """Return what the verdicts need of a file and its label; why, where it cannot be judged."""
     from kit.compare.fleet_nodes import Absent, reduce_node
-    from kit.profile.reason import reason
+    from kit.profile.fields import reason
     from kit.profile.store import read_profile
 
     label, path = file

@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from kit.cli.options import say
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.distribution import need
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     from kit.cli.selftest import selftest
     from kit.engine.container_run import ContainerRun
     from kit.suites.suite import load_suite
-    from kit.workloads.data.dataset import data_folder
+    from kit.workloads.datasets import data_folder
 
     if words[:1] == (SELFTEST,) and target != "cpu":
         given = selftest.make_context("kit launch", list(words[1:])).params

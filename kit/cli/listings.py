@@ -11,7 +11,7 @@ import click
 from kit.cli.options import CLOCK_SOURCE, PROFILE, listing_format_options, print_report
 
 if TYPE_CHECKING:
-    from kit.profile.clock import ClockChoice
+    from kit.profile.instruments import ClockChoice
 
 
 @click.command
@@ -33,7 +33,7 @@ def data(context: click.Context, *, format_name: str) -> None:
     """Show which data sets are on this machine, and check their checksums."""
     from kit.report.machine_report import data_report
     from kit.runner.examine import examine_data
-    from kit.workloads.catalog import DATASETS
+    from kit.workloads.workload_catalog import DATASETS
 
     context.obj = format_name
     if context.invoked_subcommand is None:
@@ -49,7 +49,7 @@ def fetch(group_format: str, names: tuple[str, ...], *, format_name: str) -> Non
     from kit.report.machine_report import data_report
     from kit.runner.examine import fetch_data
     from kit.suites.suite import check_choice
-    from kit.workloads.catalog import DATASETS
+    from kit.workloads.workload_catalog import DATASETS
 
     for name in names:
         check_choice("data set", name, list(DATASETS))

@@ -14,9 +14,9 @@ from click.core import ParameterSource
 
 from kit.cli import EXIT_INTERRUPTED
 from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.printable import printable
-from kit.profile.limits import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
+from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
 from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kit.cli import EXIT_INTERRUPTED
 from kit.cli.compare import profile_comparison
 from kit.cli.options import DATA, PROFILE, format_options, print_report, say
 from kit.cli.run import EXIT_FAILED_CELLS, SEED_MAX, begin, measure
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.suites.request import RunRequest
 
 if TYPE_CHECKING:

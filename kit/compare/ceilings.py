@@ -20,10 +20,10 @@ import msgspec
 from kit.compare.table import BlockTable, LaunchRow
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import Profile
-from kit.workloads.operations import MIB, OPERATIONS, is_operation, networks_among, work_of
+from kit.workloads.device_operations import MIB, OPERATIONS, is_operation, networks_among, work_of
 
 if TYPE_CHECKING:
-    from kit.workloads.cost import Cost
+    from kit.workloads.workload import Cost
 
 Bound = Literal["compute", "memory", "dispatch", "input"]
 
@@ -121,9 +121,9 @@ def cost(cell: Cell) -> Cost | None:
 @lru_cache(maxsize=1024)
 def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: object) -> Cost | None:
     # The catalog of networks takes a tenth of a second to import; most tables do not need it.
-    from kit.workloads.catalog import WORKLOADS, workload
-    from kit.workloads.cost import cost_of
     from kit.workloads.installed import WorkloadError
+    from kit.workloads.workload import cost_of
+    from kit.workloads.workload_catalog import WORKLOADS, workload
 
     if name not in WORKLOADS:
         return None
@@ -170,8 +170,8 @@ def reach_of(
         bounds["dispatch"] = empty[0].step_ns, empty[0]
     copies = named("copy_in", here)
     if copies and cell.feed == "host" and cell.device != "cpu":
-        from kit.workloads.catalog import workload
-        from kit.workloads.cost import FLOAT32_B
+        from kit.workloads.workload import FLOAT32_B
+        from kit.workloads.workload_catalog import workload
 
         network = workload(cell.workload, cell.parameters)
         bounds["input"] = 1e9 * cell.batch * math.prod(network.input_shape) * FLOAT32_B / copies[0].rate, copies[0]

@@ -28,9 +28,9 @@ from kit.compare.table import (
     counted,
     taken_together,
 )
-from kit.devices.limits import OTHERS_MOST
+from kit.devices.cpu import OTHERS_MOST
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import Blocks, Launch
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
 
 # The kernel shows busy time in ticks of 1/USER_HZ, which is 100 on Linux; a tick belongs to what runs when it ends.

@@ -22,10 +22,9 @@ from kit.compare.rows import Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
-from kit.profile.launch import Launch
-from kit.profile.reason import Value
-from kit.profile.schema import CellResult, Profile
-from kit.workloads.parity import parity_tolerance
+from kit.profile.fields import Value
+from kit.profile.schema import CellResult, Launch, Profile
+from kit.workloads.parity_proof import parity_tolerance
 
 # A hash is compared, never read: eight digits do.
 HASH_DIGITS = 8

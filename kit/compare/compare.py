@@ -38,9 +38,9 @@ from kit.compare.same_code import blocked_by_code, loaded
 from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
 from kit.compare.verdicts import Family, best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.errors import KitError
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import Profile
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding

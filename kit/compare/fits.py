@@ -15,8 +15,8 @@ from itertools import accumulate
 
 from kit.compare.runs import Sample
 from kit.compare.table import LaunchRow
-from kit.profile.launch import Fit
-from kit.profile.reason import Value
+from kit.profile.fields import Value
+from kit.profile.schema import Fit
 from kit.stats.scores import scores
 
 # Scores agree within one point of accuracy, or 1 % of the baseline's squared error: what papers call the same result.

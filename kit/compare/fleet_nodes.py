@@ -18,11 +18,11 @@ from kit.compare.metrics import METRICS, round_levels
 from kit.compare.rows import Mismatch
 from kit.compare.runs import Run, run_of
 from kit.profile.facts import fact_of, kind_of
-from kit.profile.reason import Reason, Value
+from kit.profile.fields import Reason, Value
 from kit.profile.schema import Profile
 from kit.stats.estimate import TIME_WORDS, Estimate, over
-from kit.stats.fleet import cell_weights, judge_fleet, said_again
-from kit.stats.runs import RunLevel
+from kit.stats.fleet_outliers import cell_weights, judge_fleet, said_again
+from kit.stats.sessions import RunLevel
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from kit.compare.runs import Sample
 from kit.compare.table import LaunchRow, known_mean
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.reason import Value
-from kit.profile.sensor import Energy, EnergyKind
+from kit.profile.fields import Value
+from kit.profile.instruments import Energy, EnergyKind
 
 HOST = "cpu"
 

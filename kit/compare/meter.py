@@ -32,11 +32,10 @@ from kit.compare.rows import Note
 from kit.errors import KitError
 from kit.files import open_limited
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Profile, StateSpan
-from kit.profile.sensor import NO_SENSOR, Energy, EnergyKind, SensorReport
-from kit.stats.energy import ERROR_SHARE_MAX, Joules, Refusal, Window, block_energy, parts_energy
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import NO_SENSOR, Energy, EnergyKind, SensorReport
+from kit.profile.schema import Launch, Profile, StateSpan
+from kit.stats.window_energy import ERROR_SHARE_MAX, Joules, Refusal, Window, block_energy, parts_energy
 
 SENSOR = "meter"
 # Header -> whether its values add up.

@@ -33,10 +33,10 @@ from kit.compare.runs import Sample
 from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
 from kit.errors import KitError
 from kit.profile.cell import Task
-from kit.profile.launch import INJECTED_NS
-from kit.profile.reason import Value
+from kit.profile.fields import Value
+from kit.profile.schema import INJECTED_NS
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
-from kit.stats.runs import RunLevel
+from kit.stats.sessions import RunLevel
 
 COMPILE_PHASES = ("trace", "compile", "first_step")
 # Phases of the process, and with them those of a program in it, up to the end of the first step.

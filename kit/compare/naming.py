@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from kit.profile.cell import AXES, DEFAULT_VARIANT, OWN, Cell
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
 TITLED = ("backend", "batch", "device", "precision", "compile_mode", "feed", "devices", "threads", "variant")

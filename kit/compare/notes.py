@@ -12,15 +12,14 @@ from kit.compare.naming import axis_values
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
 from kit.compare.table import BlockTable
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import NOT_RECORDED, Cell
-from kit.profile.identity import Identity
-from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import Reason, Value
-from kit.profile.schema import CellResult, Profile
+from kit.profile.facts import Identity
+from kit.profile.fields import Reason, Value
+from kit.profile.schema import SYNTHETIC, CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
-from kit.stats.runs import SESSIONS_FOR_SPREAD, SESSIONS_SD
-from kit.workloads.operations import networks_among
+from kit.stats.sessions import SESSIONS_FOR_SPREAD, SESSIONS_SD
+from kit.workloads.device_operations import networks_among
 
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13

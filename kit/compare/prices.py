@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kit.compare.metrics import METRICS, together
 from kit.compare.rows import Comparison, Note, Row
 from kit.errors import KitError
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 
 # The name of a price that names no side.
 EVERY = ""

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from kit.compare.clean import TAKEN_BAD_PCT
 from kit.compare.runs import CellGroup, Sample
 from kit.compare.table import LaunchRow, middle
-from kit.profile.reason import Reason, Value, reason
+from kit.profile.fields import Reason, Value, reason
 from kit.profile.schema import Group
 from kit.stats.estimate import SMALLEST_DIFFERENCE, bounded_exp
 from kit.stats.modes_and_trends import trending
@@ -45,7 +45,7 @@ class Metric:
         matters: the smallest difference that matters, given the baseline's samples and values; on the logarithm for a
             ratio.
         kind: what else has to be alike in two launches, as the kind of sensor.
-        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.runs.SESSIONS_SD`).
+        is_time: others' work slows it, and the spread of sessions is known (`kit.stats.sessions.SESSIONS_SD`).
         is_slowed: others' work slows it, too, and that spread is not known.
         per_sample: steps of another batch do another amount of work, so that samples are compared.
         needs_blocks: launches without a block do not have it.

@@ -13,7 +13,7 @@ import msgspec
 
 from kit.profile.cell import Cell
 from kit.profile.facts import Grade
-from kit.profile.reason import Reason, Value
+from kit.profile.fields import Reason, Value
 from kit.stats.break_even import BreakEven
 from kit.stats.estimate import RULE, Estimate
 

@@ -33,10 +33,10 @@ from kit.compare.rows import Headline, Note
 from kit.compare.table import BlockTable, LaunchRow
 from kit.printable import printable_line
 from kit.profile.cell import Cell
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.profile.store import canonical_json
-from kit.stats.runs import RunLevel
+from kit.stats.sessions import RunLevel
 
 T = TypeVar("T")
 PercentilesNs = tuple[float | None, float | None, float | None]  # p50, p95 and p99

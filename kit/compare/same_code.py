@@ -14,8 +14,7 @@ from kit.compare.rows import SAME_CODE, Mismatch
 from kit.compare.runs import Sample
 from kit.import_order import PATHS
 from kit.profile.cell import DEFAULT_VARIANT, Variant
-from kit.profile.launch import ImportedCode
-from kit.profile.schema import SuiteUsed
+from kit.profile.schema import ImportedCode, SuiteUsed
 
 # What cells differ in that were to differ in code.
 BY = Literal["PYTHONPATH", "python", "program"]

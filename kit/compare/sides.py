@@ -20,8 +20,8 @@ from kit.compare.rows import Headline, Note
 from kit.compare.runs import Run, RunTimes, Sample, same_host
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
-from kit.profile.reason import Reason, reason
-from kit.stats.runs import RunLevel, overlapping, pairs_in_turn
+from kit.profile.fields import Reason, reason
+from kit.stats.sessions import RunLevel, overlapping, pairs_in_turn
 
 DEVICE = ("device",)
 # A cell that a platform lacks may be there with another of these.

@@ -21,8 +21,8 @@ from kit.compare.metrics import FIGURES, value
 from kit.compare.naming import axes_of
 from kit.compare.notes import read_run
 from kit.compare.runs import Sample
-from kit.devices.catalog import DEVICES
-from kit.profile.reason import Reason, reason
+from kit.devices import DEVICES
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import CellResult, FigureName, Profile
 
 RowKey = tuple[str, ...]

@@ -22,9 +22,8 @@ from operator import add, sub, truediv
 from typing import Any, Literal, NamedTuple
 
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
-from kit.profile.schema import CellResult
-from kit.profile.sensor import Energy
+from kit.profile.instruments import Energy
+from kit.profile.schema import Blocks, CellResult, Launch
 
 BlockId = tuple[int, int]  # round and cycle
 # What blocks are timed by: whole time over steps, or the median of steps that were waited for one by one.

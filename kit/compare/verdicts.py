@@ -28,10 +28,19 @@ from kit.compare.runs import Run, Sample, same_host
 from kit.compare.sides import Side
 from kit.profile.cell import DEFAULT_VARIANT
 from kit.stats.break_even import BreakEven, break_even
-from kit.stats.estimate import ALPHA, SAME_LEVEL, Estimate, bounded_exp, over, rounds_for
+from kit.stats.estimate import (
+    ALPHA,
+    SAME_LEVEL,
+    Estimate,
+    SlowerBy,
+    bounded_exp,
+    judge,
+    over,
+    rounds_for,
+    slower_by_more_than,
+)
 from kit.stats.modes_and_trends import slower_in_both
-from kit.stats.multiple_tests import SlowerBy, judge, slower_by_more_than
-from kit.stats.runs import over_runs
+from kit.stats.sessions import over_runs
 
 # Axes on which less is cheaper: memory and latency grow with the batch, threads are taken from others.
 CHEAPER_WHEN_SMALLER = ("batch", "threads")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kit.profile.identity import Accelerator
-from kit.profile.reason import Reason, Value, reason
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, Value, reason
 
 DEV = Path("/dev")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from kit.devices.device import DEV, Condition, Device, InContainer, condition
 from kit.errors import KitError
-from kit.profile.identity import Accelerator
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, reason
 from kit.sensors import nvml
 
 # CUDA programming guide, "CUDA environment variables": the GPUs that a process sees, by index, UUID or its beginning.
@@ -22,6 +22,12 @@ BY_BUS_ID = "PCI_BUS_ID"  # NVML counts so, and so do workers unless the user ha
 MASK_WORDS = 1024 // 64
 # NVML reference, nvmlComputeMode_t.
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
+# NVML's limits are rounded to some milliwatts; nobody caps a GPU by less than a hundredth.
+CAP_SHARE = 0.99
+# A GPU that is slowed by its power cap draws nearly that power; NVML's readings scatter by some percent.
+NEAR_CAP = 0.9
+# If a GPU is slowed in a smaller percentage of readings or time, its clock is settling at the beginning of a block.
+SLOWED_LEAST_PCT = 5.0
 # Fact -> the end of the call's name, its constants, and how its answer becomes the fact. MIG and ECC have two modes:
 # now, and after the next reset. Remapped rows are corrected, uncorrected, pending and failed. The call for processes
 # has a version because the plain name raises another kind of error where the driver is older.
@@ -177,25 +183,25 @@ class Gpu(Device):
                 yield condition(f"GPU {gpu.nvml_index} {subject}", mode == wanted, codes, gpu=gpu.nvml_index)
 
 
-def _state(gpu: nvml.Gpu, name: str) -> Any:  # noqa: ANN401 - facts differ in type
+def _state(gpu: nvml.NvmlGpu, name: str) -> Any:  # noqa: ANN401 - facts differ in type
     """Return a fact of STATE; None where the GPU has no answer."""
     call, constants, convert = STATE[name]
     answer = gpu.ask(f"nvmlDeviceGet{call}", *(getattr(gpu.nvml, constant) for constant in constants))
     return None if answer is None else convert(answer)
 
 
-def _is_exclusive(gpu: nvml.Gpu) -> bool:
+def _is_exclusive(gpu: nvml.NvmlGpu) -> bool:
     return bool(_state(gpu, "compute_mode") == "exclusive_process")
 
 
-def _visible(count: int | None = None, environment: Mapping[str, str] | None = None) -> list[nvml.Gpu]:
+def _visible(count: int | None = None, environment: Mapping[str, str] | None = None) -> list[nvml.NvmlGpu]:
     """Return the first `count` GPUs that a process with this environment sees; by default all that NVML lists."""
     gpus = nvml.open_gpus()
     if isinstance(gpus, Reason):
         return []
     if environment is None or VISIBLE not in environment:
         return gpus[:count]
-    by_bus_id, visible = environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID, list[nvml.Gpu]()
+    by_bus_id, visible = environment.get(ORDER, BY_BUS_ID) == BY_BUS_ID, list[nvml.NvmlGpu]()
     for entry in _entries(environment[VISIBLE])[:count]:
         matches = (
             gpu
@@ -213,6 +219,18 @@ def _entries(visible: str) -> list[str]:
     """Return the GPUs that CUDA reads from the variable: it stops at the first entry that can name none."""
     entries = [entry.strip() for entry in visible.split(",")]
     return list(takewhile(lambda entry: entry.isdecimal() or entry.startswith(("GPU-", "MIG-")), entries))
+
+
+def is_capped(gpu: Accelerator) -> bool | None:
+    """Whether the power cap is below the one after a reboot; None: NVML does not show both."""
+    if gpu.power_cap_w is None or gpu.power_cap_default_w is None:
+        return None
+    return gpu.power_cap_w < CAP_SHARE * gpu.power_cap_default_w
+
+
+def reaches_cap(power_max_w: float, cap_w: float) -> bool:
+    """Whether a GPU's highest power shows that the cap slows it; the mean power of bursts would not show it."""
+    return power_max_w >= NEAR_CAP * cap_w
 
 
 DEVICE = Gpu()

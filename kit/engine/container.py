@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.engine.connection import EngineError, local_engine, podman_version
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.worker.supervisor import ENDED
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from kit.engine.container import Bind, Container, ContainerEnd, ContainerOptions
 from kit.engine.image import TARGET_IMAGE, find_or_build, need_image
 from kit.environment import COMMAND, DATA, IMAGE, IMAGE_DIGEST, PHASE_LIMIT_S, POWERCAP_ROOT
 from kit.import_order import module_command
-from kit.workloads.data.dataset import data_folder
+from kit.workloads.datasets import data_folder
 
 # The engine masks the kernel's own path to it in every container.
 POWERCAP = Bind("/sys/devices/virtual/powercap", "/powercap")

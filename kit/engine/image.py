@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.distribution import CHECKOUT, shipped
 from kit.engine.connection import EngineError, podman_version
 from kit.fingerprint.fingerprint import kit_revision

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import psutil
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.devices.device import Condition, condition
 from kit.fingerprint.machine_state import governors, others_now, turbo_switch
 from kit.fingerprint.this_machine import container
-from kit.profile.identity import Facts
-from kit.profile.reason import reason
-from kit.sensors.protocol import read_text
+from kit.profile.facts import Facts
+from kit.profile.fields import reason
+from kit.sensors.sources import read_text
 
 # Four workers of three frameworks, each with a network of the built-in suites, take about this.
 MEMORY_B = 4 << 30

@@ -22,14 +22,13 @@ from pathlib import Path
 import psutil
 from msgspec.structs import replace
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint import private
 from kit.fingerprint.private import is_secret, recorded
 from kit.fingerprint.this_machine import container, processor
-from kit.profile.facts import FINGERPRINT_B, fact_of
-from kit.profile.identity import Accelerator, Identity, Values, device_facts
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import FINGERPRINT_B, Accelerator, Identity, Values, device_facts, fact_of
+from kit.profile.fields import Reason, reason
 from kit.profile.store import sha256_of
 from kit.version import __version__
 

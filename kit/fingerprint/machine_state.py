@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import psutil
 
-from kit.devices.catalog import DEVICES
-from kit.devices.limits import OTHERS_MOST
+from kit.devices import DEVICES
+from kit.devices.cpu import OTHERS_MOST
 from kit.printable import printable_line
-from kit.profile.identity import FactValue, State, Values, device_facts
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import FactValue, State, Values, device_facts
+from kit.profile.fields import Reason, reason
 from kit.sensors import cgroup, linux
-from kit.sensors.protocol import FAILURES, now_ns
+from kit.sensors.sources import FAILURES, now_ns
 
 # <sys/timex.h>: TIME_ERROR, and more bytes than its structure has.
 TIME_ERROR, TIMEX_B = 5, 512

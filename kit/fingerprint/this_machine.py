@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 
 from kit.environment import IMAGE, IMAGE_DIGEST
-from kit.profile.identity import BARE_METAL, Facts, Values, cpus_listed
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import BARE_METAL, Facts, Values, cpus_listed
+from kit.profile.fields import Reason, reason
 from kit.sensors import cgroup
-from kit.sensors.protocol import fields, read_text
+from kit.sensors.sources import fields, read_text
 
 LSCPU_TIMEOUT_S = 10.0
 

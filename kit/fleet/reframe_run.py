@@ -23,7 +23,7 @@ import msgspec
 from kit.environment import FLEET_PLAN
 from kit.errors import KitError
 from kit.files import write_atomically
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
 from kit.profile.unfinished import folder_of
 from kit.suites.request import RunRequest
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from kit.environment import NO_ALL_REDUCE
-from kit.profile.limits import Batch, Name, Parameter, Percent, ThreadCount, VariantName
+from kit.profile.fields import Batch, Name, Parameter, Percent, ThreadCount, VariantName
 
 # "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
 Task = Literal["train", "infer", "fit"]
@@ -81,18 +83,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def key_without(self, axes: Collection[str]) -> str:
         """Return the key with `*` instead of these axes."""
         # A profile's JSON sorts its keys, too.
-        named = sorted(self.parameters.items())
-        parameters = ",".join(f"{name}={'*' if name in axes else value}" for name, value in named)
-        fields = []
-        for axis, prefix, left_out in KEY_PARTS:
-            value = getattr(self, axis)
-            if axis in axes:
-                fields.append("*")
-            elif value != left_out:
-                fields.append(f"{prefix}{value}")
-        if parameters and fields[0] != "*":
-            fields[0] += f"({parameters})"
-        return "/".join(fields)
+        return _key(tuple(sorted(self.parameters.items())), _coordinates(self), frozenset(axes))
 
     def value(self, axis: str) -> str | int | None:
         """Return the coordinate on an axis: one of AXES, or a parameter; null for one that the workload has not."""
@@ -105,6 +96,21 @@ AXES = tuple(name for name in Cell.__struct_fields__ if name != "parameters")
 PREFIXES = {"batch": "b", "devices": "x", "threads": "t"}
 LEFT_OUT = {"threads": None, "variant": DEFAULT_VARIANT}
 KEY_PARTS = [(axis, PREFIXES.get(axis, ""), LEFT_OUT.get(axis, "")) for axis in AXES]
+_coordinates = attrgetter(*AXES)
+
+
+@lru_cache(maxsize=4096)  # many profiles have the same cells
+def _key(parameters: tuple[tuple[str, int], ...], coordinates: tuple[object, ...], axes: Collection[str]) -> str:
+    """Return the key of a cell with these coordinates, with `*` instead of `axes`."""
+    named = ",".join(f"{name}={'*' if name in axes else value}" for name, value in parameters)
+    fields = [
+        "*" if axis in axes else f"{prefix}{value}"
+        for (axis, prefix, left_out), value in zip(KEY_PARTS, coordinates, strict=True)
+        if axis in axes or value != left_out
+    ]
+    if named and fields[0] != "*":
+        fields[0] += f"({named})"
+    return "/".join(fields)
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

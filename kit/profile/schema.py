@@ -1,12 +1,21 @@
 """The profile: one JSON file. Integer nanoseconds in `_ns`, joules in `_j`, watts in `_w`, bytes in `_b`.
 
-It holds what was measured. What is concluded from it (verdicts, intervals, findings) is computed when it is read.
+    Profile ─ groups, cells ─ CellResult ─ launches ─ Launch ─ Blocks
+
+It holds what was measured. What is concluded from it (verdicts, intervals, findings) is computed when it is read. A
+launch is one fresh process that measured one cell once, in blocks that took turns with the others of its round:
+
+    import ─ data ─ build ─ trace ─ compile ─ first_step ─ warmup ─ steady: block … block … block ─ energy ─ evaluate
+
 Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses another major version.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from itertools import compress
+from operator import add
 from pathlib import Path
 from typing import Literal
 
@@ -14,18 +23,45 @@ import msgspec
 
 from kit.files import read_limited
 from kit.profile.cell import Cell, Variant
-from kit.profile.clock import Certificate
-from kit.profile.identity import Identity, State
-from kit.profile.launch import Launch, StepPlan
-from kit.profile.limits import Count, FileName, Int64, Precision, Quantity, Round, ThreadCount, TimeNs
-from kit.profile.reason import Reason
-from kit.profile.sensor import SensorReport, SensorResponse
+from kit.profile.facts import Identity, State
+from kit.profile.fields import (
+    Count,
+    CpuNumber,
+    Difference,
+    DivisorNs,
+    FewSteps,
+    FileName,
+    Fraction,
+    Int64,
+    MeanNs,
+    Positive,
+    Precision,
+    Quantity,
+    Reason,
+    Round,
+    Seconds,
+    SpanNs,
+    StampNs,
+    ThreadCount,
+    TimeNs,
+)  # fmt: skip
+from kit.profile.instruments import Calibration, Certificate, Energy, SensorReport, SensorResponse, SensorSummary
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
 SCHEMA_MINOR = 2
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
+SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
+DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
+INJECTED_NS = "injected_ns"  # a counter of `Blocks`: the delay that was injected, by the worker's clock
+# "start": from the process's creation to the runner's first command.
+PhaseName = Literal[
+    "start", "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "energy", "evaluate",
+    "parity", "finish",
+]  # fmt: skip
+# "blocks": workers took turns within a cycle; "sequential": each ran all its blocks before the next began.
+Turns = Literal["blocks", "sequential"]
 FigureName = Literal[
     "train_time_s",  # of a fit: all epochs
     "test_time_s",  # one pass over the test split
@@ -47,6 +83,267 @@ FigureName = Literal[
 PROGRAM_MAX_B = 16 << 20
 # Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
+
+
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one launch measures. Defaults and their reasons are in `kit.suites.suite`."""
+
+    cycles: Round  # blocks of each cell in a round
+    block_s: Seconds
+    lead_in_s: Seconds  # at the begin of each block, not timed
+    warmup_s: Seconds
+    warmup_steps: Count  # at least
+    epochs: Positive = 1  # of a fit
+    fit_rounds: Round | None = None  # in which fits are repeated; null: all
+    fit_steps: Positive | None = None  # updates of a fit at most; null: whole epochs
+    ceiling_rounds: Round | None = None  # of operations that are measured with networks; null: all, and whole ones
+    energy_s: Seconds  # one long block at the end of a round, where an energy sensor answers; 0: not requested
+    energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # it holds nothing that could refer to it
+    """A named stretch of a launch. `begin_ns` is on CLOCK_MONOTONIC_RAW of the worker's host."""
+
+    name: PhaseName
+    begin_ns: StampNs
+    duration_ns: SpanNs
+
+
+class Blocks(msgspec.Struct, kw_only=True):
+    """A launch's blocks, entry i of every list of block i, in the order in which they ran.
+
+    On a CPU each step is waited for, as its users' programs do it. An accelerator's are waited for once in `per_wait`
+    steps; before them some are waited for one by one, which shows their latency.
+
+        CPU          edge ├ lead-in ┤├ step ┤├ step ┤├ step ┤ … edge
+                                     └───── duration_ns ─────┘
+        accelerator  edge ├ lead-in ┤├ step, wait ┤├ step, wait ┤ … ├ steps, wait ┤├ steps, wait ┤ … edge
+                                     └── waited_steps ─────────┘   └──────── duration_ns ───────┘
+                          └───────────────────────────── span_ns ──────────────────────────────────┘
+
+    A block's step time is duration_ns / steps. Counters are differences between the two edges; per step means per step
+    of all that ran between them.
+    """
+
+    cycle: list[Count] = []
+    begin_ns: list[StampNs] = []  # of the first edge
+    span_ns: list[TimeNs] = []
+    lead_in: list[FewSteps] = []  # steps
+    steps: list[Positive] = []  # timed together
+    duration_ns: list[TimeNs] = []  # of these
+    median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
+    waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
+    per_wait: list[Positive] = []  # on an accelerator: steps a wait
+    counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
+
+    def __post_init__(self) -> None:
+        count = len(self.cycle)
+        if not (
+            count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
+            == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
+            and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
+            and {count, *map(len, self.counters.values())} == {count}
+        ):  # fmt: skip
+            raise ValueError("the lists of blocks differ in length")
+
+    def extend(self, later: Blocks) -> None:
+        """Append the blocks of `later`, which the same program ran."""
+        for name in self.__struct_fields__:
+            if name != "counters":
+                getattr(self, name).extend(getattr(later, name))
+        for name, differences in later.counters.items():
+            self.counters.setdefault(name, []).extend(differences)
+
+    def chosen(self, keep: Sequence[bool]) -> Blocks:
+        """Return the blocks for which `keep` is true."""
+        lists = {name: [*compress(getattr(self, name), keep)] for name in self.__struct_fields__ if name != "counters"}
+        return Blocks(**lists, counters={name: [*compress(values, keep)] for name, values in self.counters.items()})
+
+    def raw_steps(self) -> list[int]:
+        """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""
+        return [*map(add, self.lead_in, self.waited_steps or self.steps)]
+
+    def all_steps(self) -> list[int]:
+        """Return how many steps ran between the edges of each block."""
+        return [*map(add, self.raw_steps(), self.steps)] if self.waited_steps else self.raw_steps()
+
+
+class DeviceEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """The same steps by the host's clock and by the device's own event timers."""
+
+    steps: Positive
+    host_ns: DivisorNs  # a step of a group that ends with one wait
+    device_ns: MeanNs  # a step between events recorded before and after the group
+
+
+class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which data the launch ran on, and the proof."""
+
+    name: str
+    sha256: str  # over the bytes of the arrays that the steps were fed from, before any device saw them
+    pool_batches: Count  # distinct batches that the steps cycle through
+
+
+class Threads(msgspec.Struct, frozen=True, kw_only=True):
+    """Compute threads: requested, reported by the framework, seen to compute; CPUs the worker was allowed on."""
+
+    requested: ThreadCount  # by the kit; of a variant that sets variables for threads, what it would have been
+    reported: ThreadCount | None
+    reason: Reason | None
+    cpus: list[CpuNumber]
+    used: Count | None = None  # threads that had CPU time in the blocks
+    used_reason: Reason | None = None
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the processes that measured a cell together, each with its part of every batch."""
+
+    host_sha256: str  # of its host's name, as in the profile's identity
+    cpus: list[CpuNumber]  # that it was allowed on
+    threads: ThreadCount | None  # compute threads, as its framework reports them
+
+
+class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of code that a launch imported."""
+
+    path: str  # relative to its repository, else to the folder that it was imported from
+    sha256: str  # of its content
+
+
+class ImportedCode(msgspec.Struct, frozen=True, kw_only=True):
+    """Which code a launch had imported at its end, Steadykit left out."""
+
+    files: list[ImportedFile]  # from outside the environment, or of packages that pip built from a folder or repository
+    left_out: Count = 0  # of such files: beyond the limits of their number and size, or not readable
+    left_out_sha256: str = ""  # over where these lie, their sizes and when they were changed
+    environment_sha256: str  # of the interpreter, names and versions of the other packages, and native libraries
+
+
+class Parity(msgspec.Struct, frozen=True, kw_only=True):
+    """Losses of the first steps from the seed's weights and batches, dropout off. Same cell, same arithmetic."""
+
+    losses: list[float]
+    weights_sha256: str  # of the initial weights, framework-neutral layout
+    batches_sha256: str  # of the batches used
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole epochs over the training split, and the score on the test split after them; or the first part of them.
+
+    The launch's blocks are stretches of the fit, of every step but the very first, which is the phase `first_step`; a
+    block ends with its epoch.
+
+        reference 0 │ block 0 │ reference 1 │ block 1 │ … │ reference n
+
+    A reference is a short run of a second program of the cell, its batches resident on the device: the pace at which
+    steps alone would have gone, on a machine whose speed changes. The launch's warm-up is the reference's, too.
+    """
+
+    epochs: Positive
+    updates: Positive  # optimizer updates, the first step included
+    epoch_updates: Positive | None = None  # of a whole epoch; null: not recorded, all epochs were whole
+    reference_ns: list[DivisorNs]  # mean step of each reference
+    test_ns: TimeNs | None  # one pass over the test split: from host memory to outputs back on the host
+    confusion: list[list[Count]] | None = None  # [true class][predicted class], over the test split
+    mean_squared_error: Quantity | None = None  # of a network that reconstructs its input
+    reason: Reason | None = None  # why there is no score
+
+    @property
+    def all_updates(self) -> int:
+        """Return the updates of whole epochs."""
+        return self.updates if self.epoch_updates is None else self.epochs * self.epoch_updates
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it ended before its epochs did."""
+        return self.updates < self.all_updates
+
+
+class Compilations(msgspec.Struct, frozen=True, kw_only=True):
+    """Compilations after the first step, counted by the framework itself; null with the reason."""
+
+    count: Count | None
+    reason: Reason | None = None
+    graph_breaks: Count | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a launch did not finish."""
+
+    phase: PhaseName
+    reason: Reason
+    stderr_tail: str = ""
+
+
+class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a worker knows of a launch after one of its verbs: the fields of `Launch` that it fills."""
+
+    python: str | None = None
+    backend_version: str | None = None
+    phases: list[Phase] = []
+    warmup_steps: Count = 0
+    blocks: Blocks = msgspec.field(default_factory=Blocks)
+    tokens: Positive | None = None  # that a step handles, as the user program says; null: it does not say
+    recompiles: Compilations | None = None
+    threads: Threads | None = None
+    # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
+    environment: dict[str, str] | None = None  # null: not recorded
+    imported: ImportedCode | None = None  # null: not recorded
+    data: DataUsed | None = None  # null: a user program has data of its own
+    ranks: list[Rank] = []  # none: one process measured it alone
+    calibration_start: Calibration | None = None
+    calibration_end: Calibration | None = None
+    certificate: Certificate | None = None
+    peak_memory_b: Count | None = None  # high-water resident set of the process
+    peak_device_memory_b: Count | None = None  # of the framework's allocator on its accelerator
+    device_memory_fraction: Fraction | None = None  # of the accelerator's memory that the framework got; null: all
+    device_ids: list[str] = []  # PCI bus ids of the accelerators that the cell used
+    settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
+    empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
+    device_events: DeviceEvents | None = None  # where the framework has them
+    fit: Fit | None = None
+    parity: Parity | None = None
+    kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
+    failure: Failure | None = None
+
+    def add(self, part: LaunchPart) -> None:
+        """Take what `part` holds: append its phases and blocks, replace everything else."""
+        self.phases = [*self.phases, *part.phases]
+        self.blocks.extend(part.blocks)
+        nothing = LaunchPart()
+        for name in LaunchPart.__struct_fields__:
+            value = getattr(part, name)
+            if name not in ("phases", "blocks") and value != getattr(nothing, name):
+                setattr(self, name, value)
+
+
+class Launch(LaunchPart, kw_only=True, omit_defaults=False):
+    """One worker's measurement of one cell. With `failure` set, fields hold what had been measured until then.
+
+    Launches of one round and one process shared that process: their import, data and memory are one.
+    """
+
+    cell_key: str
+    group: str
+    round: Round
+    process: str
+    started: str  # UTC, ISO 8601
+    reused_compilation: bool = False  # its compilation found what the first round's had left, as it was asked to
+    who_reaches: Reason | None = None  # the sockets of its ranks; null: it has none, or a profile before 3.2
+    turns: Turns = "blocks"
+    turns_reason: Reason | None = None  # why not in blocks
+    p95_ns: TimeNs | None = None  # over all timed steps that were waited for one by one; null: of fewer than 20
+    p99_ns: TimeNs | None = None  # null: of fewer than 100
+    # Readings come from the blocks on a CPU, and on an accelerator from the long block for energy, where there is one.
+    sensors: dict[str, SensorSummary] = {}
+    sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch
+    energy: list[Energy] = []
+    notes: list[Reason] = []  # what disturbed or bounded it
+
+    @property
+    def gave_number(self) -> bool:
+        """Whether it finished and has blocks."""
+        return self.failure is None and bool(self.blocks.steps)
 
 
 class Kit(msgspec.Struct, frozen=True, kw_only=True):

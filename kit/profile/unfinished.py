@@ -26,12 +26,10 @@ import numpy as np
 from kit.environment import COMMAND
 from kit.files import read_limited, write_atomically
 from kit.profile.cell import Cell, Variant
-from kit.profile.check import CheckError, check_launch, check_plan, shortened, step_counts
-from kit.profile.clock import ClockChoice
-from kit.profile.identity import Identity, State
-from kit.profile.launch import Launch
-from kit.profile.schema import Group, Kit, SuiteUsed
-from kit.profile.sensor import SensorReport, SensorResponse
+from kit.profile.consistency import CheckError, check_launch, check_plan, shortened, step_counts
+from kit.profile.facts import Identity, State
+from kit.profile.instruments import ClockChoice, SensorReport, SensorResponse
+from kit.profile.schema import Group, Kit, Launch, SuiteUsed
 from kit.profile.store import FILE_MAX_B, ProfileError, Steps, launch_id, read_profile
 
 SUFFIX = ".rounds"

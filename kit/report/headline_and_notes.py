@@ -13,15 +13,14 @@ from typing import NamedTuple
 from kit.compare.metrics import METRICS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note
 from kit.profile.cell import OWN
-from kit.profile.facts import fact_of, title_of
-from kit.profile.identity import BARE_METAL
-from kit.profile.reason import reason
+from kit.profile.facts import BARE_METAL, fact_of, title_of
+from kit.profile.fields import reason
 from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_columns import sides_of
 from kit.report.report_table import Loud, Table
 from kit.report.sentences import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.values_in_words import by_name, counted, moment, one_line, several
-from kit.workloads.operations import OPERATIONS
+from kit.workloads.device_operations import OPERATIONS
 
 # A list with more sizes is nothing to read.
 SIZES_MAX = 6

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kit.profile.clock import Certificate
-from kit.profile.facts import FACTS, fact_of, kind_of, title_of
-from kit.profile.identity import Facts, Identity
-from kit.profile.sensor import SensorReport
+from kit.profile.facts import FACTS, Facts, Identity, fact_of, kind_of, title_of
+from kit.profile.instruments import Certificate, SensorReport
 from kit.report.report_table import Report, Table, words_table
 from kit.report.sentences import sentence
 from kit.report.values_in_words import by_name, duration
 
 if TYPE_CHECKING:
     from kit.devices.device import Condition
-    from kit.workloads.data.dataset import Split
+    from kit.workloads.datasets import Split
 
 NONE_DETECTED = "none detected"
 # Who set an environment variable is said unless it is the user.

@@ -16,8 +16,7 @@ from kit.compare.metrics import METRICS
 from kit.compare.rows import GroupRows, Row
 from kit.compare.runs import Run, whole_key
 from kit.compare.table import LaunchRow
-from kit.profile.launch import PhaseName
-from kit.profile.schema import Profile
+from kit.profile.schema import PhaseName, Profile
 from kit.report.report_table import Column, Footnotes, Loud, Report, Table, TableCell
 from kit.report.values_in_words import BY_UNIT, counted, duration, one_line
 

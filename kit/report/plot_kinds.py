@@ -23,14 +23,14 @@ from kit.compare.notes import read_run
 from kit.compare.ratios import cycle_log_ratios, log_ratios
 from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
-from kit.devices.limits import OTHERS_MOST
+from kit.devices.cpu import OTHERS_MOST
 from kit.errors import KitError
 from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell
 from kit.profile.schema import Profile
 from kit.report.records import records
 from kit.report.values_in_words import one_line, rate
 from kit.report.verdict_words import answer
-from kit.workloads.operations import MATMUL, networks_among
+from kit.workloads.device_operations import MATMUL, networks_among
 
 PlotRow = dict[str, Any]
 Scale = Literal["linear", "log"]

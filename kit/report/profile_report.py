@@ -13,9 +13,8 @@ from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.compare.runs import launch_marks, launch_sample
 from kit.compare.table import BlockTable, LaunchRow
-from kit.profile.launch import Fit, Launch, PhaseName
-from kit.profile.schema import CellResult, Profile
-from kit.profile.sensor import Energy
+from kit.profile.instruments import Energy
+from kit.profile.schema import CellResult, Fit, Launch, PhaseName, Profile
 from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.formats import no_formula
 from kit.report.headline_and_notes import note_line

@@ -42,8 +42,7 @@ from kit.report.report_table import Case, Column, record_field, record_of
 from kit.report.sentences import sentence
 from kit.report.values_in_words import BY_UNIT, duration
 from kit.report.verdict_words import answer, says_unresolved
-from kit.stats.estimate import Estimate
-from kit.stats.multiple_tests import SlowerBy
+from kit.stats.estimate import Estimate, SlowerBy
 
 # fmt: off
 ROW = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
-from kit.profile.launch import StepPlan
+from kit.profile.schema import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.report_table import Report, plain_table
 from kit.report.values_in_words import about, counted, one_line

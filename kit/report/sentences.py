@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from kit.profile.reason import Reason, Value
+from kit.profile.fields import Reason, Value
 from kit.report.values_in_words import by_name, one_line
 
 LENGTH_MAX = 2000

@@ -10,9 +10,8 @@ from kit.compare.axes import ANY
 from kit.compare.metrics import FIGURES
 from kit.compare.naming import platform_names
 from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
-from kit.profile.launch import SYNTHETIC
-from kit.profile.reason import reason
-from kit.profile.schema import FigureName
+from kit.profile.fields import reason
+from kit.profile.schema import SYNTHETIC, FigureName
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
 from kit.report.sentences import sentence
 from kit.report.values_in_words import BY_UNIT, NONE, one_line, with_sd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kit.printable import printable_line
 
 if TYPE_CHECKING:
-    from kit.profile.reason import Value
+    from kit.profile.fields import Value
 
 T = TypeVar("T")
 Units = tuple[tuple[float, str], ...]  # largest first

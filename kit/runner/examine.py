@@ -5,21 +5,21 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
-from kit.backends.catalog import CATALOG, FRAMEWORKS
+from kit.backends.backend_catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.doctor_checks import conditions
 from kit.fingerprint.this_machine import container
-from kit.profile.clock import ClockSource
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.instruments import ClockSource
 from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
 from kit.report.sentences import sentence
 from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.worker_spec import threads_here, usable_cpus
-from kit.sensors.catalog import probe_all
-from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import SPLITS, DataError, data_folder
+from kit.sensors.sources import probe_all
+from kit.workloads.datasets import SPLITS, DataError, data_folder
+from kit.workloads.workload_catalog import DATASETS
 
 
 def examine() -> Examination:

@@ -14,19 +14,19 @@ import numpy as np
 from msgspec.structs import replace
 
 from kit.compare.clean import DEVICE_OTHERS
-from kit.devices.catalog import DEVICES
-from kit.devices.limits import SLOWED_LEAST_PCT, is_capped
+from kit.devices import DEVICES
+from kit.devices.gpu import SLOWED_LEAST_PCT, is_capped
 from kit.profile.cell import Cell
-from kit.profile.identity import Accelerator
-from kit.profile.launch import Blocks, Launch
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import NO_SENSOR, Energy, SensorSummary
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import NO_SENSOR, Energy, SensorSummary
+from kit.profile.schema import Blocks, Launch
 from kit.profile.store import timed_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.round_worker import NO_STEPS, RoundWorker
-from kit.sensors.samples import Samples
-from kit.stats.energy import Window
+from kit.sensors.sampler import Sampled
 from kit.stats.modes_and_trends import percentile_ns
+from kit.stats.window_energy import Window
 
 # How the name of a sensor ends that shows what slows a board; each reason has a name below it.
 THROTTLED = ".throttled"
@@ -55,7 +55,7 @@ def boards_seen(*looks: Sequence[Accelerator]) -> Boards:
 
 
 def finished_launches(
-    worker: RoundWorker, samples: Samples | None, boards: Boards, idle: Idle | None = None
+    worker: RoundWorker, samples: Sampled | None, boards: Boards, idle: Idle | None = None
 ) -> Iterator[SavedLaunch]:
     """Yield the launches of a worker that has ended, as they are saved.
 
@@ -81,7 +81,7 @@ def finished_launches(
 
 
 def _add_sampled(  # noqa: PLR0917
-    worker: RoundWorker, launch: Launch, long_block: Blocks | None, samples: Samples, boards: Boards, idle: Idle | None
+    worker: RoundWorker, launch: Launch, long_block: Blocks | None, samples: Sampled, boards: Boards, idle: Idle | None
 ) -> None:
     """Add gauges, of what runs as people run it, and joules: of the launch's own devices alone."""
     cell = worker.cell(launch.cell_key)
@@ -124,7 +124,7 @@ def windows_of(blocks: Blocks) -> list[Window]:
     return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
 
 
-def _with_idle(entry: Energy, samples: Samples, idle: Idle | None) -> Energy:
+def _with_idle(entry: Energy, samples: Sampled, idle: Idle | None) -> Energy:
     """Return the entry with what its sensor showed of idle before and after the round."""
     if idle is None:
         return replace(entry, idle_reason=reason("idle_not_measured"))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.engine.connection import local_engine
 from kit.engine.container import ask
 from kit.engine.image import need_image

@@ -18,16 +18,16 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.launch import StepPlan
-from kit.profile.sensor import SensorReport
+from kit.profile.instruments import SensorReport
+from kit.profile.schema import StepPlan
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan
 from kit.sensors.sampler import PERIOD_NS
-from kit.stats.energy import UPDATES_PLANNED, WINDOW_MIN_NS
+from kit.stats.window_energy import UPDATES_PLANNED, WINDOW_MIN_NS
 from kit.worker.messages import Segment
-from kit.workloads.operations import networks_among
+from kit.workloads.device_operations import networks_among
 
 # Operations beside networks run few cycles: the best block counts, and steps are alike from the second on.
 CEILING_CYCLES = 3

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG, ENVIRONMENT_PREFIXES, WITH_EXTRA
-from kit.backends.environment import THREAD_VARIABLES
+from kit.backends.backend_catalog import CATALOG, ENVIRONMENT_PREFIXES, WITH_EXTRA
+from kit.backends.entry import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.distribution import install_command
 from kit.engine.connection import local_engine
 from kit.engine.container import ContainerOptions, for_kind, with_devices
@@ -24,8 +24,8 @@ from kit.fingerprint.machine_state import state
 from kit.fingerprint.this_machine import container
 from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
-from kit.profile.identity import Identity
-from kit.profile.reason import Reason, reason
+from kit.profile.facts import Identity
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import Kit, Skipped, SuiteUsed
 from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
@@ -35,18 +35,18 @@ from kit.runner.pacing import planned_energy_s
 from kit.runner.round_worker import phase_limit_s
 from kit.runner.worker_processes import has_ranks
 from kit.runner.worker_spec import threads_here, usable_cpus
-from kit.sensors.catalog import probe_all
 from kit.sensors.nvml import measured_lags_ns
+from kit.sensors.sources import probe_all
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.plan import plan_cells, plan_groups
 from kit.suites.program import sources_of
 from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import Suite, load_suite, suite_file
 from kit.version import __version__
-from kit.workloads.catalog import DATASETS, WORKLOADS, resolve_data
-from kit.workloads.data.dataset import data_folder
+from kit.workloads.datasets import data_folder
+from kit.workloads.device_operations import networks_among
 from kit.workloads.installed import adding_distributions
-from kit.workloads.operations import networks_among
+from kit.workloads.workload_catalog import DATASETS, WORKLOADS, resolve_data
 
 
 def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:

@@ -17,7 +17,7 @@ from kit.compare.naming import cell_names
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch
+from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
 from kit.report.run_plan import summary
 from kit.report.sentences import sentence

@@ -12,21 +12,20 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import SensorReport, SensorResponse
 from kit.profile.schema import Group
-from kit.profile.sensor import SensorReport, SensorResponse
 from kit.profile.unfinished import RunPlan
 from kit.runner.finished_launch import windows_of
 from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import worker_spec
-from kit.sensors.catalog import sampled_sensors
-from kit.sensors.protocol import Sensor, now_ns
-from kit.stats.energy import Refusal, Window
+from kit.sensors.sources import Sensor, now_ns, sampled_sensors
 from kit.stats.step_response import step_response
+from kit.stats.window_energy import Refusal, Window
 from kit.suites.plan import WorkerPlan
-from kit.workloads.operations import MATMUL
+from kit.workloads.device_operations import MATMUL
 
 RESPONDING = ("energy", "power", "utilization", "frequency")
 # Loads begin and end at other moments of a sensor's period: six edges show a lag to a sixth of it. Both stretches are

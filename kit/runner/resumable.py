@@ -7,13 +7,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.errors import KitError
 from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.cell import Variant
-from kit.profile.facts import fact_of
-from kit.profile.identity import Identity
-from kit.profile.reason import reason
+from kit.profile.facts import Identity, fact_of
+from kit.profile.fields import reason
 from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests

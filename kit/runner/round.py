@@ -21,9 +21,8 @@ from kit.clock import now_ns
 from kit.compare.clean import CYCLES_LEAST, DEVICE_OTHERS, clean_cycles, disturbance
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, StepPlan
-from kit.profile.reason import Reason, reason
-from kit.profile.schema import Group
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Blocks, Group, StepPlan
 from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.finished_launch import Idle, boards_seen, finished_launches, look
@@ -34,7 +33,7 @@ from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, l
 from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
-from kit.stats.energy import Window
+from kit.stats.window_energy import Window
 from kit.suites.plan import Bundle, WorkerPlan
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import INJECTED_NS, Blocks, Failure, Fit, Launch, LaunchPart, Phase, PhaseName, StepPlan
-from kit.profile.reason import reason
-from kit.profile.schema import Group
+from kit.profile.fields import reason
+from kit.profile.schema import INJECTED_NS, Blocks, Failure, Fit, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
 from kit.runner.pacing import (
     REFERENCE_S,
@@ -55,8 +54,8 @@ from kit.worker.messages import (
     Segment,
     Trace,
 )
-from kit.workloads.catalog import workload
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
+from kit.workloads.workload_catalog import workload
 
 # A cell whose process ended in another cell's blocks has not failed itself: the next round gives it a process.
 SHARED_PROCESS_ENDED = "shared_process_ended"

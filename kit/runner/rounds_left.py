@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.clock import now_ns
 from kit.compare.clean import CYCLES_LEAST, RoundCycles, count_blocks
 from kit.compare.metrics import METRICS
@@ -30,8 +30,7 @@ from kit.compare.runs import group_samples
 from kit.compare.same_code import blocked_by_code
 from kit.compare.table import BlockTable
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch, StepPlan
-from kit.profile.schema import CellResult, Group
+from kit.profile.schema import Blocks, CellResult, Group, Launch, StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.run_plan import TimeNeeded
 from kit.runner.pacing import has_energy, idle_s, steps_of
@@ -39,7 +38,7 @@ from kit.runner.round_worker import SHARED_PROCESS_ENDED
 from kit.runner.worker_processes import PROCESS_ENDED
 from kit.stats.estimate import precise_enough
 from kit.suites.plan import Bundle, plan_bundles
-from kit.workloads.operations import is_operation
+from kit.workloads.device_operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.
 ROUNDS_MAX = 200

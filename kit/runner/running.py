@@ -26,8 +26,7 @@ from kit.errors import KitError
 from kit.files import name_of
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.private import published
-from kit.profile.launch import Launch
-from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
+from kit.profile.schema import SCHEMA, CellResult, Launch, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
 from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, folder_of, resume_command, unfinished_refusal
 from kit.runner.hosts import allocated_hosts
@@ -40,7 +39,7 @@ from kit.runner.worker_processes import Asked, Ranks
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache, usable_cpus
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
-from kit.workloads.catalog import resolve_data
+from kit.workloads.workload_catalog import resolve_data
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.backends.catalog import ENVIRONMENT_PREFIXES
-from kit.backends.environment import THREAD_VARIABLES
-from kit.devices.catalog import DEVICES, worker_environment
+from kit.backends.backend_catalog import ENVIRONMENT_PREFIXES
+from kit.backends.entry import THREAD_VARIABLES
+from kit.devices import DEVICES, worker_environment
 from kit.engine.connection import local_engine
 from kit.engine.container import Bind, ContainerOptions, for_kind, with_devices
 from kit.engine.container_run import data_bind

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.launch import Launch
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Launch
 from kit.sensors import cgroup
 
 # A worker grows while it runs; what is left to the system keeps it from reclaiming the workers' pages.

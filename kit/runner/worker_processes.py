@@ -30,12 +30,12 @@ import numpy as np
 import psutil
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import LaunchPart, Parity, Threads
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import LaunchPart, Parity, Threads
 from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag

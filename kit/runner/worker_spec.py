@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kit.backends.catalog import CATALOG
-from kit.backends.environment import THREAD_VARIABLES
+from kit.backends.backend_catalog import CATALOG
+from kit.backends.entry import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
 from kit.errors import KitError
 from kit.files import name_of

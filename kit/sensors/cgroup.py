@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.profile.reason import Reason, reason
-from kit.sensors.protocol import read_text
+from kit.profile.fields import Reason, reason
+from kit.sensors.sources import read_text
 
 ROOT = Path("/")
 MOUNT = "sys/fs/cgroup"

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import SensorReport
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import SensorReport
 from kit.sensors import cgroup
-from kit.sensors.protocol import FAILURES, EdgeSource, Sensor, counters_in, measured
+from kit.sensors.sources import FAILURES, EdgeSource, Sensor, counters_in, measured
 
 ROOT = Path("/")
 CPU_ROOT = ROOT / "sys/devices/system/cpu"

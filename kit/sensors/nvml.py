@@ -27,10 +27,10 @@ from msgspec.structs import replace
 
 from kit.environment import GPU_FILE
 from kit.errors import KitError
-from kit.profile.identity import Identity
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import Sensor, measured, now_ns
+from kit.profile.facts import Identity
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import SensorReport
+from kit.sensors.sources import Sensor, measured, now_ns
 
 # Names of the sensors that give a GPU's joules, best first. The energy counter includes the whole GPU. GPUs before
 # Volta and virtual GPUs have no counter: their power is integrated.
@@ -80,7 +80,7 @@ def slowing(mask: int) -> list[str]:
     return [SLOWING.get(bit, f"unnamed_{bit:#x}") for bit in bits if not bit & REQUESTED]
 
 
-class Gpu(NamedTuple):
+class NvmlGpu(NamedTuple):
     """One GPU, and `pynvml`, which stays initialized until the process ends."""
 
     nvml: ModuleType
@@ -105,7 +105,7 @@ class Gpu(NamedTuple):
         return pci and _bus_id(pci.busId if isinstance(pci.busId, str) else pci.busId.decode())
 
 
-def open_gpus() -> list[Gpu] | Reason:
+def open_gpus() -> list[NvmlGpu] | Reason:
     """Load NVML and return at least one GPU, or the obstacle.
 
     A GPU that has fallen off its bus is left out, and the others keep their indices.
@@ -119,7 +119,7 @@ def open_gpus() -> list[Gpu] | Reason:
         pynvml.nvmlInit()
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
-                gpus.append(Gpu(pynvml, index, pynvml.nvmlDeviceGetHandleByIndex(index)))
+                gpus.append(NvmlGpu(pynvml, index, pynvml.nvmlDeviceGetHandleByIndex(index)))
             except pynvml.NVMLError as error:
                 if error.value != pynvml.NVML_ERROR_GPU_IS_LOST:
                     raise
@@ -135,7 +135,7 @@ def open_gpus() -> list[Gpu] | Reason:
     return gpus or reason("nvml_no_gpu")
 
 
-class Quantity(NamedTuple):
+class NvmlQuantity(NamedTuple):
     """What NVML reads from a GPU. Quantities of one name are alternatives: the first with an answer is used."""
 
     name: str
@@ -158,38 +158,38 @@ def _violation_ns(policy: str, nvml: Any, handle: Any) -> float:  # noqa: ANN401
 
 
 QUANTITIES = (
-    Quantity(
+    NvmlQuantity(
         "energy", "J", "nvmlDeviceGetTotalEnergyConsumption: since the driver was loaded",
         lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000,
     ),
-    Quantity("power", "W", "NVML_FI_DEV_POWER_INSTANT", _power_instant_w, POWER_PERIOD_NS),
-    Quantity(
+    NvmlQuantity("power", "W", "NVML_FI_DEV_POWER_INSTANT", _power_instant_w, POWER_PERIOD_NS),
+    NvmlQuantity(
         "power", "W", "nvmlDeviceGetPowerUsage: mean over 1 s on Ampere and later, GA100 excepted",
         lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000, POWER_PERIOD_NS, POWER_MEAN_NS,
     ),
-    Quantity(
+    NvmlQuantity(
         "utilization", "%",
         "nvmlDeviceGetUtilizationRates: share of the last 1/6 to 1 s in which some kernel ran, not occupancy",
         lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu, BUSY_PERIOD_NS, BUSY_MEAN_NS,
     ),
-    Quantity(
+    NvmlQuantity(
         "memory", "B", "nvmlDeviceGetMemoryInfo: used, by all processes",
         lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
     ),
-    Quantity(
+    NvmlQuantity(
         "frequency", "MHz", "nvmlDeviceGetClockInfo: SM",
         lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
     ),
-    Quantity(
+    NvmlQuantity(
         "temperature", "C", "nvmlDeviceGetTemperature",
         lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     ),
-    Quantity(
+    NvmlQuantity(
         "throttled", MASK, "nvmlDeviceGetCurrentClocksEventReasons: at this moment",
         lambda nvml, gpu: nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu),
     ),
     *(
-        Quantity(
+        NvmlQuantity(
             f"{cause}_violation", "ns", "nvmlDeviceGetViolationStatus: since the driver was loaded",
             partial(_violation_ns, f"NVML_PERF_POLICY_{cause.upper()}"),
         )
@@ -220,12 +220,12 @@ def open_sampled() -> list[Sensor]:
     return sensors
 
 
-def _report(gpu: Gpu, name: str, quantity: str, unit: str, source: str, **more: Any) -> SensorReport:  # noqa: ANN401
+def _report(gpu: NvmlGpu, name: str, quantity: str, unit: str, source: str, **more: Any) -> SensorReport:  # noqa: ANN401
     scope = f"GPU {gpu.nvml_index}, all processes"
     return measured(f"nvml.{gpu.nvml_index}.{name}", quantity, unit, scope, source, device_id=gpu.bus_id(), **more)
 
 
-def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sensor]:
+def _readings(gpu: NvmlGpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sensor]:
     """Open the quantities. One without an answer now is unavailable for the whole run."""
     nvml, uuid, sensors = gpu.nvml, gpu.uuid_sha256(), dict[str, Sensor]()
     for name, unit, source, read, period_ns, mean_ns in QUANTITIES:
@@ -245,14 +245,14 @@ def _readings(gpu: Gpu, lags_ns: dict[tuple[str | None, str], int]) -> list[Sens
     return list(sensors.values())
 
 
-def _why(gpu: Gpu, error: Any, not_supported: str) -> Reason:  # noqa: ANN401
+def _why(gpu: NvmlGpu, error: Any, not_supported: str) -> Reason:  # noqa: ANN401
     """Return the reason for an NVMLError: `not_supported` is its code if the GPU does not support the call."""
     if error.value == gpu.nvml.NVML_ERROR_NOT_SUPPORTED:
         return reason(not_supported)
     return reason("nvml_failed", error=str(error))
 
 
-def _activities(gpu: Gpu) -> list[Sensor]:
+def _activities(gpu: NvmlGpu) -> list[Sensor]:
     """Open the activities, each with the reason if the GPU has none."""
     nvml, sensors = gpu.nvml, []
     activity_pct: Callable[[int], float | None] | Reason = reason("nvml_no_gpm")
@@ -276,7 +276,7 @@ def _activities(gpu: Gpu) -> list[Sensor]:
 class _Interval:
     """The latest two GPM samples of a GPU, whose differences are its activities."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: NvmlGpu) -> None:
         """Take a first sample, which a GPU in slices refuses with an NVMLError."""
         self._nvml: Any = gpu.nvml
         self._handle, self._samples = gpu.handle, [gpu.nvml.nvmlGpmSampleAlloc() for _ in range(2)]

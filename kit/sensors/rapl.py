@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kit.environment import POWERCAP_ROOT
-from kit.profile.reason import Reason, reason
-from kit.profile.sensor import SensorReport
-from kit.sensors.protocol import FAILURES, Sensor, fields, file_obstacle, measured, now_ns, read_text
+from kit.profile.fields import Reason, reason
+from kit.profile.instruments import SensorReport
+from kit.sensors.sources import FAILURES, Sensor, fields, file_obstacle, measured, now_ns, read_text
 
 # Intel SDM volume 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
 UPDATE_PERIOD_NS = 1_000_000

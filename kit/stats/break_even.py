@@ -22,13 +22,13 @@ from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, t_quantile
 
 # "pays": after a number of steps that the interval bounds. "at_once": it is no dearer at the start and no slower.
 # "never": its steps are not shorter. "unresolved": the rounds do not say whether they are.
-Outcome = Literal["pays", "at_once", "never", "unresolved"]
+BreakEvenOutcome = Literal["pays", "at_once", "never", "unresolved"]
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """After how many steps the one of two programs that compiles for longer has paid for it."""
 
-    outcome: Outcome
+    outcome: BreakEvenOutcome
     baseline_pays: bool = False  # the second one compiles for longer
     steps: float | None = None  # point estimate; null where it never pays
     low: float | None = None  # lower end of the 95 % interval

@@ -23,8 +23,7 @@ from operator import not_
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, Estimate, estimate, over
-from kit.stats.multiple_tests import adjusted_p
+from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, SMALLEST_DIFFERENCE, Estimate, adjusted_p, estimate, over
 
 # Modes that are 25 % apart and noisy are found to be a little less apart at times.
 GAP_LEAST_RELATIVE = math.log(1.2)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kit.stats.energy import Array, Refusal, Window, impossible
+from kit.stats.window_energy import Array, Refusal, Window, impossible
 
 # A value that a sensor holds is of its last update, so only fresh readings have a time. Changes this much further apart
 # than the readings are the sensor's.

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict, replace
 
-from kit.backends.catalog import CATALOG, has_operations
-from kit.devices.catalog import DEVICES
+from kit.backends.backend_catalog import CATALOG, has_operations
+from kit.devices import DEVICES
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 from kit.profile.schema import PART, Group
 from kit.suites.program import sources_of
 from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
-from kit.workloads.catalog import DATASETS, WORKLOADS, parameters_of
-from kit.workloads.catalog import workload as workload_of
-from kit.workloads.operations import OPERATIONS, is_operation, networks_among
+from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
+from kit.workloads.workload_catalog import DATASETS, WORKLOADS, parameters_of
+from kit.workloads.workload_catalog import workload as workload_of
 
 DEFAULT_COMPILE_MODE = "default"
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from kit.backends.catalog import FRAMEWORKS
+from kit.backends.backend_catalog import FRAMEWORKS
 from kit.backends.program.about import OWN_AXES
 from kit.profile.cell import Feed, Task
-from kit.profile.clock import ClockChoice
+from kit.profile.instruments import ClockChoice
 from kit.suites.plan import DEFAULT_COMPILE_MODE, plan_cells
 from kit.suites.program import program_file, programs_given
 from kit.suites.suite import (
@@ -36,8 +36,8 @@ from kit.suites.suite import (
     load_suite,
     suite_file,
 )
-from kit.workloads.catalog import WORKLOADS, parameters_of
-from kit.workloads.operations import OPERATIONS
+from kit.workloads.device_operations import OPERATIONS
+from kit.workloads.workload_catalog import WORKLOADS, parameters_of
 
 # A resumed run may have other values of these; everything else was decided when the run began.
 FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s")

@@ -16,13 +16,12 @@ from kit.backends.program.about import OWN_AXES
 from kit.distribution import shipped
 from kit.errors import KitError
 from kit.files import read_limited
-from kit.profile import limits
+from kit.profile import fields
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
-from kit.profile.launch import StepPlan
-from kit.profile.schema import FigureName
+from kit.profile.schema import FigureName, StepPlan
 from kit.suites.toml_mistake import choices, mistake
-from kit.workloads.catalog import WORKLOADS, parameters_of
-from kit.workloads.operations import OPERATIONS
+from kit.workloads.device_operations import OPERATIONS
+from kit.workloads.workload_catalog import WORKLOADS, parameters_of
 
 # The largest suite of the kit has 2 kB.
 FILE_MAX_B = 1 << 20
@@ -34,13 +33,13 @@ EXAMPLE = "docs/reference/suite-file.md has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=limits.COUNT_MAX)]
-Batch = Annotated[int, msgspec.Meta(ge=1, le=limits.BATCH_MAX)]
-Parameter = Annotated[int, msgspec.Meta(ge=1, le=limits.PARAMETER_MAX)]
-Devices = Annotated[int, msgspec.Meta(ge=1, le=limits.CPU_MAX)]  # and threads
-Rounds = Annotated[int, msgspec.Meta(ge=1, le=limits.ROUNDS_MAX)]
-Updates = Annotated[int, msgspec.Meta(ge=2, le=limits.COUNT_MAX)]  # the first is not timed
-Seconds = limits.Seconds
+Count = Annotated[int, msgspec.Meta(ge=1, le=fields.COUNT_MAX)]
+Batch = Annotated[int, msgspec.Meta(ge=1, le=fields.BATCH_MAX)]
+Parameter = Annotated[int, msgspec.Meta(ge=1, le=fields.PARAMETER_MAX)]
+Devices = Annotated[int, msgspec.Meta(ge=1, le=fields.CPU_MAX)]  # and threads
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=fields.ROUNDS_MAX)]
+Updates = Annotated[int, msgspec.Meta(ge=2, le=fields.COUNT_MAX)]  # the first is not timed
+Seconds = fields.Seconds
 
 
 class SuiteError(KitError):

@@ -35,14 +35,13 @@ from kit.backends.protocol import Backend, DeviceBatch, HostBatch, Runnable
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.launch import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity
 from kit.sensors.linux import TICK_NS
-from kit.sensors.protocol import FAILURES
+from kit.sensors.sources import FAILURES
 from kit.worker.inputs import Inputs
-from kit.workloads.data.batches import pool_sha256
-from kit.workloads.parity import PARITY_STEPS, parity_form
-from kit.workloads.weights import initial_weights, weights_sha256
+from kit.workloads.parity_proof import PARITY_STEPS, parity_form
+from kit.workloads.seeded_arrays import initial_weights, pool_sha256, weights_sha256
 from kit.workloads.workload import Workload
 
 # Read and hashed in about 10 ms by a processor without instructions for SHA-256. People's own packages have fewer; a

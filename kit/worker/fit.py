@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from kit.backends.protocol import DeviceBatch, Program
 from kit.clock import now_ns
 from kit.profile.cell import Feed
-from kit.profile.launch import SYNTHETIC, Fit
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import SYNTHETIC, Fit
 from kit.worker.inputs import Inputs
-from kit.workloads.data.batches import Epochs, scoring_batches
+from kit.workloads.seeded_arrays import Epochs, scoring_batches
 
 # Samples of a batch that is scored, at most: its activations fit beside any cell's own.
 SCORING_BATCH = 500

@@ -17,11 +17,9 @@ import msgspec
 import numpy as np
 
 from kit.profile.cell import Cell
-from kit.profile.clock import ClockChoice
-from kit.profile.launch import Fit, LaunchPart
-from kit.profile.limits import Int64
-from kit.profile.reason import Reason
-from kit.profile.schema import ProgramSource
+from kit.profile.fields import Int64, Reason
+from kit.profile.instruments import ClockChoice
+from kit.profile.schema import Fit, LaunchPart, ProgramSource
 from kit.profile.store import Steps
 
 

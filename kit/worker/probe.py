@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG, load
-from kit.devices.catalog import DEVICES
+from kit.backends.backend_catalog import CATALOG, load
+from kit.devices import DEVICES
 from kit.import_order import import_as_plain_python
 from kit.version import __version__
 

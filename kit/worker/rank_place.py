@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.this_machine import cpu_lists
-from kit.profile.identity import cpus_listed
+from kit.profile.facts import cpus_listed
 from kit.sensors.linux import CPU_ROOT
 from kit.worker.messages import Prepare
 from kit.worker.private_network import LOOPBACK

@@ -20,14 +20,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from kit.backends.protocol import DeviceBatch, Output, Stepping
+from kit.backends.protocol import DeviceBatch, StepOutput, Stepping
 from kit.clock import Stamps, now_ns
 from kit.worker.messages import Segment
 
 
 def run_segments(
     program: Stepping, batches: Iterator[DeviceBatch], segments: Iterable[Segment], stamps: Stamps
-) -> Output:
+) -> StepOutput:
     """Run the segments; return the output of the last step.
 
     Args:
@@ -73,7 +73,7 @@ class InjectedDelay:
         self._begin_ns: int | None = None  # of the first step since the last wait
         self.injected_ns = 0
 
-    def step(self, batch: DeviceBatch) -> Output:
+    def step(self, batch: DeviceBatch) -> StepOutput:
         """Begin the program's step."""
         if self._begin_ns is None:
             self._begin_ns = now_ns()

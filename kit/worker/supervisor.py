@@ -136,7 +136,7 @@ class _Supervised:
         return self._child.wait()
 
     def how_it_ended(self) -> dict[str, object]:
-        """Return a `kit.profile.reason.Reason`: signal, exit code, or the kernel killed it for lack of memory."""
+        """Return a `kit.profile.fields.Reason`: signal, exit code, or the kernel killed it for lack of memory."""
         code = self._child.returncode
         if code >= 0:
             return {"code": "exit_code", "values": {"exit_code": code}}

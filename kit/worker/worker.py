@@ -22,22 +22,20 @@ import psutil
 from msgspec.structs import replace
 
 from kit import clock
-from kit.backends.catalog import CATALOG, load, load_operations
-from kit.backends.environment import decided_by_environment
-from kit.backends.program.backend import UserProgram, import_function, line_in
-from kit.backends.program.results import HOST, device_of, leaves
-from kit.backends.protocol import Backend, DeviceBatch, Output, Runnable, Stepping
-from kit.backends.ranks import ALONE, RankGroup, all_reduces
-from kit.devices.catalog import DEVICES, worker_environment
+from kit.backends.backend_catalog import CATALOG, load, load_operations
+from kit.backends.entry import decided_by_environment
+from kit.backends.program.backend import HOST, UserProgram, device_of, import_function, leaves, line_in
+from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
+from kit.devices import DEVICES, worker_environment
 from kit.errors import KitError
 from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
-from kit.profile.check import SHRINKING
-from kit.profile.launch import Compilations, Failure, LaunchPart, Phase, Rank, Threads
-from kit.profile.reason import Reason, reason
+from kit.profile.consistency import SHRINKING
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, Failure, LaunchPart, Phase, Rank, Threads
 from kit.profile.store import Steps
-from kit.sensors.catalog import EdgeCounters
 from kit.sensors.linux import peak_memory_b, process_age_ns
+from kit.sensors.sources import EdgeCounters
 from kit.version import __version__
 from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device
 from kit.worker.fit import FitFeed, scored
@@ -63,9 +61,8 @@ from kit.worker.messages import (
 )
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
-from kit.workloads.data.batches import Epochs
-from kit.workloads.parity import PARITY_BATCH
-from kit.workloads.weights import initial_weights
+from kit.workloads.parity_proof import PARITY_BATCH
+from kit.workloads.seeded_arrays import Epochs, initial_weights
 
 # On a CPU a step has returned when it is done, or its wait costs next to nothing.
 HOST_DEVICE = "cpu"
@@ -105,7 +102,7 @@ class _Running:
     def __init__(self, cell: Cell, seed: int, program: Runnable, batches: Iterator[DeviceBatch]) -> None:
         self.cell, self.seed, self.program, self.batches = cell, seed, program, batches
         self.compiled_before: Compilations | None = None  # after the first step
-        self.output: Output = None  # of the last step
+        self.output: StepOutput = None  # of the last step
         self.thread_use: ThreadUse | None = None  # since its first block
 
 

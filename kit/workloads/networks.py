@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from kit.workloads.layers import (
+from kit.workloads.workload import (
     LSTM,
+    SGD,
+    Adadelta,
+    Adam,
     Conv2D,
     DecoderBlock,
     Dense,
     Dropout,
+    Family,
     Flatten,
     LastToken,
     LayerNorm,
     MaxPool2D,
     Positions,
+    RMSprop,
     SimpleRNN,
+    Workload,
 )
-from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
-from kit.workloads.workload import Family, Workload
 
 ADAM = Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7)
 PIXELS = 784

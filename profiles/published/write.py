@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kit.profile.cell import Cell
-from kit.profile.identity import Identity, State
-from kit.profile.launch import StepPlan
-from kit.profile.reason import reason
-from kit.profile.schema import SCHEMA, CellResult, FigureName, Kit, Profile, Published, StateSpan, SuiteUsed
+from kit.profile.facts import Identity, State
+from kit.profile.fields import reason
+from kit.profile.schema import SCHEMA, CellResult, FigureName, Kit, Profile, Published, StateSpan, StepPlan, SuiteUsed
 from kit.profile.store import write_profile
 
 FOLDER = Path(__file__).parent

@@ -7,8 +7,8 @@ from profile_builder import group, member, profile
 from kit.audit.audit import findings_of as audit
 from kit.compare.notes import read_run
 from kit.profile.cell import Variant
-from kit.profile.launch import Compilations, Threads
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import Compilations, Threads
 
 TCMALLOC = Variant(name="tcmalloc", env={"LD_PRELOAD": "libtcmalloc_minimal.so.4"})
 # Per step of 20 ms, two CPUs in use.

@@ -4,8 +4,8 @@ import profile_builder as b
 import pytest
 from asking import asked, outcomes
 
-from kit.profile.reason import reason
-from kit.profile.sensor import Energy
+from kit.profile.fields import reason
+from kit.profile.instruments import Energy
 
 S = 1_000_000_000
 SOUND = {

@@ -5,7 +5,7 @@ import pytest
 from asking import asked
 
 from kit.profile.cell import Variant
-from kit.profile.launch import Threads
+from kit.profile.schema import Threads
 
 OMP1 = Variant(name="omp1", env={"OMP_NUM_THREADS": "1"})
 

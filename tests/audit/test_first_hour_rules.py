@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from kit.cli.app import app
 from kit.profile.cell import Variant
-from kit.profile.launch import DeviceEvents
-from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport, SensorResponse
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport, SensorResponse
+from kit.profile.schema import DeviceEvents
 
 MS = 1_000_000
 EXACT = {"sd": 0.0, "noise": 0.0, "device": "gpu"}

@@ -11,17 +11,17 @@ import pytest
 from asking import asked, outcomes
 
 from kit.audit.rule import all_rules
-from kit.profile.identity import Accelerator, device_facts
-from kit.profile.reason import reason
+from kit.profile.facts import Accelerator, device_facts
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport, SensorSummary
 from kit.profile.schema import StateSpan
-from kit.profile.sensor import SensorReport, SensorSummary
 
 BUS = "0000:65:00.0"
 LOOK = """
 import sys, time, msgspec
 from kit.fingerprint.machine_state import state
-from kit.sensors.catalog import probe_all
-from kit.sensors.protocol import now_ns
+from kit.sensors.sources import probe_all
+from kit.sensors.sources import now_ns
 from kit.sensors.sampler import Sampling
 reports = probe_all()
 sampling = Sampling.start(reports)

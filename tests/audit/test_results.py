@@ -3,7 +3,7 @@
 import profile_builder as b
 from asking import outcomes
 
-from kit.profile.launch import Parity
+from kit.profile.schema import Parity
 
 
 def with_losses(*, odd=0.0):

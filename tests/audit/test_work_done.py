@@ -6,7 +6,7 @@ import pytest
 from asking import asked
 from msgspec.structs import replace
 
-from kit.profile.launch import Fit
+from kit.profile.schema import Fit
 
 RULES = ("above_ceiling", "input_bound")
 TRAIN_FLOPS = 3 * b.MLP_FLOPS - 2 * 128 * 784 * 512

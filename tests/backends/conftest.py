@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.backends.catalog import CATALOG, FRAMEWORKS
+from kit.backends.backend_catalog import CATALOG, FRAMEWORKS
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]

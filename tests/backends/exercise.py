@@ -19,15 +19,14 @@ import small_workloads as small
 from msgspec.structs import replace
 from planted_errors import PLANTED
 
-from kit.backends.catalog import CATALOG, BackendError, load, load_operations
-from kit.backends.program.results import device_of
+from kit.backends.backend_catalog import CATALOG, BackendError, load, load_operations
+from kit.backends.program.backend import device_of
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite
-from kit.workloads.catalog import DATASETS, parameters_of, workload
-from kit.workloads.data.batches import batch_pool
-from kit.workloads.data.synthetic import synthetic
-from kit.workloads.parity import PARITY_BATCH, parity_form
-from kit.workloads.weights import initial_weights
+from kit.workloads.datasets import synthetic
+from kit.workloads.parity_proof import PARITY_BATCH, parity_form
+from kit.workloads.seeded_arrays import batch_pool, initial_weights
+from kit.workloads.workload_catalog import DATASETS, parameters_of, workload
 
 THREADS = 2
 OPERATION_SIZES = {"n": 64, "mib": 1}
@@ -232,7 +231,7 @@ class Exercise:
     def without_tpu(self):
         """Does it take a TPU that is there, when it is asked for CPUs and GPUs?"""
         with (
-            mock.patch.object(self._module.tpu, "devices", lambda: ["accel0"]),
+            mock.patch.object(self._module.tpu_chips, "devices", lambda: ["accel0"]),
             mock.patch.object(self._module, "tpu_strategy") as strategy,
         ):
             counted = [self._backend.count(kind) for kind in ("cpu", "gpu")]
@@ -242,16 +241,16 @@ class Exercise:
 
     def collectives(self, kind, pack_b=""):
         """What the strategy is asked for, and what the profile has of it."""
-        from kit.backends.ranks import RankGroup
-        from kit.backends.tensorflow import workers
+        from kit.backends.protocol import RankGroup
+        from kit.backends.tensorflow import backend
 
         network, two = small.small_mlp("adam"), RankGroup(0, ("127.0.0.1:1", "127.0.0.1:2"))
         with (
-            self._as_gpu(TF_CONFIG="", **{workers.COLLECTIVE_PACK_B: pack_b}) as module,
-            mock.patch.object(workers, "_set_heartbeat"),
+            self._as_gpu(TF_CONFIG="", **{backend.COLLECTIVE_PACK_B: pack_b}) as module,
+            mock.patch.object(backend, "_set_heartbeat"),
             mock.patch.object(module.tf.distribute, "MultiWorkerMirroredStrategy") as strategy,
         ):
-            started = workers.Workers(two, kind)
+            started = backend.Workers(two, kind)
             cell = small.cell(self._name, network, device=kind)
             settings = module.TensorFlowProgram(network, cell, initial_weights(network, 0), 0, started).settings()
             options = strategy.call_args.kwargs["communication_options"]

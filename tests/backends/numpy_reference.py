@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from kit.workloads import optimizers as rules
-from kit.workloads.layers import (
+from kit.workloads import workload as rules
+from kit.workloads.workload import (
     GATES,
     LSTM,
     Conv2D,

@@ -13,8 +13,8 @@ from unittest import mock
 import numpy as np
 from msgspec.structs import replace
 
-from kit.workloads.layers import GATES
-from kit.workloads.weights import initial_weights
+from kit.workloads.seeded_arrays import initial_weights
+from kit.workloads.workload import GATES
 
 
 def other_rate(network):

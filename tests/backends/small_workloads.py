@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.profile.cell import Cell
-from kit.workloads.data.batches import HostBatch
-from kit.workloads.layers import (
+from kit.workloads.seeded_arrays import HostBatch, initial_weights
+from kit.workloads.workload import (
     LSTM,
+    SGD,
+    Adadelta,
+    Adam,
     Conv2D,
     DecoderBlock,
     Dense,
@@ -20,11 +23,10 @@ from kit.workloads.layers import (
     LayerNorm,
     MaxPool2D,
     Positions,
+    RMSprop,
     SimpleRNN,
+    Workload,
 )
-from kit.workloads.optimizers import SGD, Adadelta, Adam, RMSprop
-from kit.workloads.weights import initial_weights
-from kit.workloads.workload import Workload
 
 BATCH = 8
 STEPS = 5

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kit.profile.store import read_profile
-from kit.workloads.parity import PARITY_STEPS
+from kit.workloads.parity_proof import PARITY_STEPS
 
 REPOSITORY = Path(__file__).parents[2]
 PLAIN = REPOSITORY / "tests" / "faults" / "planted" / "backends" / "plain" / "backend.py"

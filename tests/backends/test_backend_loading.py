@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from kit.backends.catalog import CATALOG, BackendError, load
-from kit.backends.environment import decided_by_environment
+from kit.backends.backend_catalog import CATALOG, BackendError, load
+from kit.backends.entry import decided_by_environment
 
 
 def test_unknown_name_gives_the_choices():

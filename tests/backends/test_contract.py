@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import small_workloads as small
 
-from kit.backends.catalog import CATALOG
-from kit.backends.hlo import kernel_ops
-from kit.workloads.catalog import WORKLOADS, workload
-from kit.workloads.cost import cost_of
+from kit.backends.backend_catalog import CATALOG
+from kit.backends.protocol import kernel_ops
+from kit.workloads.workload import cost_of
+from kit.workloads.workload_catalog import WORKLOADS, workload
 
 pytestmark = pytest.mark.frameworks
 

@@ -7,8 +7,8 @@ import numpy_reference as reference
 import pytest
 import small_workloads as small
 
-from kit.workloads.parity import PARITY_TOLERANCE
-from kit.workloads.weights import initial_weights
+from kit.workloads.parity_proof import PARITY_TOLERANCE
+from kit.workloads.seeded_arrays import initial_weights
 
 pytestmark = pytest.mark.frameworks
 

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 from planted_errors import PLANTED
 
-from kit.backends.catalog import FRAMEWORKS
-from kit.workloads.catalog import WORKLOADS, workload
-from kit.workloads.parity import PARITY_TOLERANCE, parity_form
+from kit.backends.backend_catalog import FRAMEWORKS
+from kit.workloads.parity_proof import PARITY_TOLERANCE, parity_form
+from kit.workloads.workload_catalog import WORKLOADS, workload
 
 pytestmark = pytest.mark.frameworks
 

@@ -15,14 +15,14 @@ import subprocess
 import sys
 import time
 
-from kit.backends.catalog import load
-from kit.backends.environment import THREAD_VARIABLES
-from kit.backends.ranks import RankGroup
+from kit.backends.backend_catalog import load
+from kit.backends.entry import THREAD_VARIABLES
+from kit.backends.protocol import RankGroup
 from kit.runner.worker_spec import usable_cpus
 from kit.worker.private_network import LOOPBACK
 from kit.worker.rank_place import address_of, held_port
-from kit.workloads.catalog import workload as workload_of
-from kit.workloads.weights import initial_weights
+from kit.workloads.seeded_arrays import initial_weights
+from kit.workloads.workload_catalog import workload as workload_of
 
 DEVICES = 2
 WARMUP = 20

@@ -19,13 +19,13 @@ from itertools import islice
 from measuring import print_paired, worker_spec_of
 
 from kit import clock
-from kit.backends.catalog import load
-from kit.backends.ranks import ALONE
+from kit.backends.backend_catalog import load
+from kit.backends.protocol import ALONE
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.messages import Segment
 from kit.worker.step_loop import run_segments
-from kit.workloads.catalog import workload as workload_of
-from kit.workloads.weights import initial_weights
+from kit.workloads.seeded_arrays import initial_weights
+from kit.workloads.workload_catalog import workload as workload_of
 
 # Long enough that a loop's begin and end are nothing beside it, short against the drift of a machine.
 BLOCK_S = 0.05

@@ -38,11 +38,10 @@ from neighbours import BURST_S, MEAN_BURST_S
 from kit.compare import clean
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
-from kit.profile.launch import Blocks, Launch, Threads
+from kit.profile.schema import Blocks, Launch, Threads
 from kit.runner.round import REPEATS_MOST
 from kit.runner.rounds_left import REPEATED_ROUNDS
-from kit.stats.estimate import over
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import judge, over
 
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED

@@ -18,9 +18,9 @@ import numpy as np
 from measuring import printed
 
 from kit import clock
-from kit.backends.catalog import FRAMEWORKS, load
+from kit.backends.backend_catalog import FRAMEWORKS, load
 from kit.runner.worker_spec import usable_cpus
-from kit.sensors.catalog import EdgeCounters
+from kit.sensors.sources import EdgeCounters
 from kit.suites.suite import Measure
 from kit.worker.evidence import ThreadUse
 

@@ -42,9 +42,8 @@ from kit.compare.metrics import METRICS, value
 from kit.compare.notes import read_run
 from kit.compare.ratios import log_ratios
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, over
-from kit.stats.multiple_tests import judge
-from kit.stats.runs import SESSIONS_FOR_SPREAD, RunLevel, over_runs
+from kit.stats.estimate import RULE, judge, over
+from kit.stats.sessions import SESSIONS_FOR_SPREAD, RunLevel, over_runs
 
 STEP = METRICS["step_ns"]
 

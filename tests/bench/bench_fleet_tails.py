@@ -12,8 +12,8 @@ import math
 import numpy as np
 from scipy.stats import binomtest
 
-from kit.stats.fleet import judge_fleet, said_again
-from kit.stats.runs import RunLevel
+from kit.stats.fleet_outliers import judge_fleet, said_again
+from kit.stats.sessions import RunLevel
 
 SIZES = (8, 32, 128)
 SIGMA = 0.5  # of the lognormal

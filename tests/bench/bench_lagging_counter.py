@@ -28,10 +28,10 @@ from measuring import printed
 from scipy.signal import lfilter
 from scipy.stats import beta
 
-from kit.profile.sensor import Energy, SensorReport
+from kit.profile.instruments import Energy, SensorReport
 from kit.runner.pacing import long_block_s
 from kit.sensors.nvml import LAG_MAX_NS
-from kit.sensors.samples import Samples, Series
+from kit.sensors.sampler import Samples, Series
 
 S = 1_000_000_000
 UPDATE_S, SPACING_S = 0.1, 0.1

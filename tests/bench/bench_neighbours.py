@@ -49,8 +49,7 @@ from kit.compare.notes import read_run as run_of
 from kit.compare.ratios import log_ratios
 from kit.compare.verdicts import Family
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, over, over_rounds
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over, over_rounds
 
 STEP = METRICS["step_ns"]
 

@@ -16,12 +16,12 @@ import time
 from bench_bare_loop import BLOCK_S, STEPS_MIN, WARMUP_S, bare_loop_ns
 from measuring import print_paired, worker_spec_of
 
-from kit.backends.catalog import load
-from kit.backends.ranks import ALONE, RankGroup
+from kit.backends.backend_catalog import load
+from kit.backends.protocol import ALONE, RankGroup
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.private_network import LOOPBACK
 from kit.worker.rank_place import address_of, held_port
-from kit.workloads.weights import initial_weights
+from kit.workloads.seeded_arrays import initial_weights
 
 
 def both(cell):

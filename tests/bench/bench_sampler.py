@@ -21,8 +21,8 @@ from pathlib import Path
 
 from measuring import case_parser, chosen_cells, held, median_ratio, name_of, printed, timed
 
-from kit.sensors.catalog import probe_all
 from kit.sensors.sampler import Sampling
+from kit.sensors.sources import probe_all
 
 STAND_IN = Path(__file__).parents[1] / "standins" / "nvml.c"
 BLOCK_S = 0.25

@@ -32,8 +32,7 @@ from kit.compare.ratios import log_ratios
 from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import launch_id, read_profile, read_steps
-from kit.stats.estimate import RULE, over, over_rounds
-from kit.stats.multiple_tests import judge
+from kit.stats.estimate import RULE, judge, over, over_rounds
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from kit import clock
-from kit.profile.clock import Calibration
+from kit.profile.instruments import Calibration
 
 lib = clock.lib
 

@@ -29,9 +29,8 @@ from measuring import printed
 
 from kit.compare.metrics import METRICS
 from kit.compare.verdicts import Family, family_of, leaders_of
-from kit.stats.estimate import over, over_rounds
-from kit.stats.multiple_tests import judge
-from kit.stats.runs import RunLevel, over_runs
+from kit.stats.estimate import judge, over, over_rounds
+from kit.stats.sessions import RunLevel, over_runs
 
 IN_SESSION_SD = 0.023
 SESSION_SDS = (0.0, 0.026, 0.05, 0.107)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from bench_recommended_loop import LOOPS, NETWORKS
 
-from kit.backends.catalog import load
-from kit.workloads.catalog import DATASETS, workload
-from kit.workloads.data.batches import batch_pool
-from kit.workloads.data.synthetic import synthetic
-from kit.workloads.weights import initial_weights
+from kit.backends.backend_catalog import load
+from kit.workloads.datasets import synthetic
+from kit.workloads.seeded_arrays import batch_pool, initial_weights
+from kit.workloads.workload_catalog import DATASETS, workload
 
 # A loss that is read as a number needs no gradient any more.
 pytestmark = [

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from kit.backends.catalog import FRAMEWORKS
-from kit.backends.environment import THREAD_VARIABLES
+from kit.backends.backend_catalog import FRAMEWORKS
+from kit.backends.entry import THREAD_VARIABLES
 from kit.profile.cell import Cell, Variant
-from kit.profile.launch import Blocks, Launch
-from kit.profile.schema import Group, Profile
+from kit.profile.schema import Blocks, Group, Launch, Profile
 from kit.profile.store import Steps
 from kit.profile.unfinished import folder_of
 from kit.runner.interrupt import StopFlag
@@ -34,7 +33,7 @@ from kit.suites.plan import WorkerPlan, plan_cells
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
-from kit.workloads.catalog import WORKLOADS
+from kit.workloads.workload_catalog import WORKLOADS
 
 
 class Interval(NamedTuple):

@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 
-from kit.backends import catalog
+from kit.backends import backend_catalog
 from kit.errors import KitError
-from kit.profile.launch import Compilations
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import Compilations
 from kit.worker.__main__ import main
 
-load_own = catalog.load
+load_own = backend_catalog.load
 
 
 class RecommendedProgram:
@@ -74,7 +74,7 @@ class RecommendedBackend:
         return RecommendedProgram(loops, cell, sum(weight.size for weight in weights.values()))
 
 
-catalog.load = lambda name: RecommendedBackend(load_own(name))
+backend_catalog.load = lambda name: RecommendedBackend(load_own(name))
 
 if __name__ == "__main__":
     sys.exit(main())

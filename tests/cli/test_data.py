@@ -11,8 +11,8 @@ from mirror import NOBODY_LISTENS, no_network, serve  # noqa: F401 - fixtures
 
 from kit.cli.app import app
 from kit.errors import KitError
-from kit.workloads.catalog import DATASETS
-from kit.workloads.data.dataset import DataFile, Dataset, Samples
+from kit.workloads.datasets import DataFile, Dataset, Samples
+from kit.workloads.workload_catalog import DATASETS
 
 ROWS = {"train": 5, "test": 2}
 CONTENTS = {f"{split}.txt": split.encode() * rows for split, rows in ROWS.items()}

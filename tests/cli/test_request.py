@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kit.cli.app import app
 from kit.cli.run import LABEL_MAX, PRECISIONS, SEED_MAX, parse_request
-from kit.devices.catalog import DEVICES
-from kit.profile.limits import CPU_MAX, PRECISION_MAX_PCT
+from kit.devices import DEVICES
+from kit.profile.fields import CPU_MAX, PRECISION_MAX_PCT
 from kit.suites.request import OPTIONS, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 

@@ -14,7 +14,7 @@ from profile_builder import group, member, profile, write
 from kit.cli import selftest as command
 from kit.cli.app import app
 from kit.profile.cell import Variant
-from kit.profile.launch import INJECTED_NS
+from kit.profile.schema import INJECTED_NS
 
 STEP_MS = 4.0
 

@@ -10,8 +10,7 @@ from kit.compare.notes import read_run
 from kit.compare.runs import RunTimes
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
-from kit.profile.launch import Fit
-from kit.profile.schema import ProgramSource
+from kit.profile.schema import Fit, ProgramSource
 from kit.report.comparison_report import comparison_report
 from kit.report.sentences import sentence
 

@@ -19,8 +19,8 @@ from kit.compare.compare import compare, compare_within
 from kit.compare.notes import read_run
 from kit.compare.runs import run_of
 from kit.compare.suite_table import suite_table
-from kit.profile.launch import Fit, Threads
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import Fit, Threads
 from kit.stats.modes_and_trends import percentile_ns
 
 MS, BESIDE = b.MS, partial(b.beside_others, 0.5)

@@ -4,7 +4,7 @@ import profile_builder as b
 import pytest
 
 from kit.compare.joules import device_entries, device_power_w
-from kit.profile.sensor import Energy
+from kit.profile.instruments import Energy
 
 SECOND = 1_000_000_000
 

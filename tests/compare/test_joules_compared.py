@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from kit.compare.compare import compare_within
 from kit.compare.joules import launch_energy
 from kit.compare.table import LaunchRow
-from kit.profile.launch import Launch
-from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport
+from kit.profile.schema import Launch
 from kit.report.comparison_report import comparison_report
 from kit.report.formats import write
 from kit.runner.finished_launch import Idle, _with_idle
-from kit.sensors.samples import Samples, Series
+from kit.sensors.sampler import Sampled, SensorSeries
 
 S = b.S
 BLOCK = {"window_ns": 10 * S, "block_ns": 10 * S, "tier": "device_counter", "error_fraction": 0.01, "steps": 100}
@@ -189,7 +189,7 @@ def sampled(rng, busy_w, idle_w, update_s):
     counter = joules(np.floor((at_s - phase_s) / update_s) * update_s + phase_s)
     about = {"name": "rapl.package-0", "quantity": "energy", "unit": "J", "scope": "", "source": "", "counter": True}
     of_package = SensorReport(**about, status="measured", update_period_ns=round(update_s * S))
-    samples = Samples([Series(of_package, (at_s * S).astype(int).tolist(), counter.tolist())])
+    samples = Sampled([SensorSeries(of_package, (at_s * S).astype(int).tolist(), counter.tolist())])
     (entry,) = samples.energy("steady", [(round(begin_s * S), round(end_s * S))], 10_000, 100)
     idle = Idle((round(0.3 * S), round(3.3 * S)), (round(16.5 * S), round(19.5 * S)))
     launch = Launch(cell_key="", group="g", round=0, process="", started="", energy=[_with_idle(entry, samples, idle)])

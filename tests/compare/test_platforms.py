@@ -10,8 +10,8 @@ from kit.compare.compare import compare
 from kit.compare.notes import read_run
 from kit.errors import KitError
 from kit.fingerprint.fingerprint import hashed
-from kit.profile.identity import Accelerator
-from kit.profile.reason import reason
+from kit.profile.facts import Accelerator
+from kit.profile.fields import reason
 from kit.profile.schema import Skipped
 
 TIMES_MS = {"tensorflow": 3.0, "torch": 2.0, "jax": 1.0}

@@ -12,8 +12,7 @@ from kit.cli.app import app
 from kit.compare.compare import compare_within
 from kit.compare.verdicts import limit_slow_downs
 from kit.profile.cell import Variant
-from kit.profile.launch import ImportedCode, ImportedFile
-from kit.profile.schema import ProgramSource
+from kit.profile.schema import ImportedCode, ImportedFile, ProgramSource
 from kit.runner.rounds_left import next_round
 
 BASE, HEAD = ({"PYTHONPATH": f"/{side}"} for side in ("base", "head"))

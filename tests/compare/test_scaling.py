@@ -6,7 +6,7 @@ import pytest
 from kit.compare.compare import compare_within
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
-from kit.profile.launch import Threads
+from kit.profile.schema import Threads
 
 VARIANTS = [
     Variant(name="default"),

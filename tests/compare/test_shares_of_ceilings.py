@@ -8,7 +8,7 @@ import pytest
 from kit.compare import metrics
 from kit.compare.ceilings import without_operations
 from kit.compare.runs import run_of
-from kit.profile.launch import Fit
+from kit.profile.schema import Fit
 
 operations = partial(b.operations, **b.EXACT)
 

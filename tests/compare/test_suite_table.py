@@ -5,9 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from kit.compare.suite_table import suite_table
-from kit.profile.launch import Fit
-from kit.profile.reason import reason
-from kit.profile.schema import Published
+from kit.profile.fields import reason
+from kit.profile.schema import Fit, Published
 from kit.report.formats import write
 from kit.report.suite_report import suite_report
 

@@ -8,8 +8,7 @@ from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
 from kit.compare.metrics import METRICS
 from kit.compare.verdicts import leaders_of, limit_slow_downs
-from kit.profile.launch import Fit, Phase
-from kit.profile.schema import PART
+from kit.profile.schema import PART, Fit, Phase
 from kit.report.verdict_words import group_sentences
 from kit.stats.estimate import Estimate
 

@@ -31,7 +31,7 @@ warmup_steps = 3
 """
 # Real sensors need blocks of ten seconds, and three seconds of idle before and after them.
 SHORTENED = {
-    "stats/energy.py": (
+    "stats/window_energy.py": (
         ("UPDATES_PLANNED = 100", "UPDATES_PLANNED = 10"),
         ("WINDOW_MIN_NS = 10_000_000_000", "WINDOW_MIN_NS = 1_000_000_000"),
         ("UPDATES_MIN = 50", "UPDATES_MIN = 5"),

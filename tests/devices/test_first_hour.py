@@ -8,8 +8,8 @@ from kit_process import kit
 from plain_backend import copied_kit, edit
 
 from kit.environment import GPU_FILE
-from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport
 from kit.profile.store import read_profile
 from kit.runner.response import response_of
 

@@ -1,9 +1,9 @@
 import pytest
 from planted_files import plant
 
-from kit.devices.catalog import DEVICES
-from kit.profile.reason import reason
-from kit.sensors import nvml, tpu
+from kit.devices import DEVICES
+from kit.profile.fields import reason
+from kit.sensors import nvml, tpu_chips
 
 NO_LIBRARY = reason("nvml_library_missing")
 NO_TPU = reason("no_tpu")
@@ -17,7 +17,7 @@ def why_missing(kind, dev):
 def bare(monkeypatch):
     """A machine without NVIDIA's library and without a TPU on its PCI bus."""
     monkeypatch.setattr(nvml, "open_gpus", lambda: NO_LIBRARY)
-    monkeypatch.setattr(tpu, "devices", list)
+    monkeypatch.setattr(tpu_chips, "devices", list)
 
 
 @pytest.mark.parametrize("files", [[], ["vfio/vfio"]], ids=["nothing", "the control file of vfio"])
@@ -40,6 +40,6 @@ def test_a_device_file_leaves_it_to_the_framework(bare, tmp_path, device, file):
 
 
 def test_what_is_listed_is_not_absent(bare, tmp_path, monkeypatch):
-    monkeypatch.setattr(tpu, "devices", lambda: ["0000:00:05.0"])
+    monkeypatch.setattr(tpu_chips, "devices", lambda: ["0000:00:05.0"])
     assert why_missing("tpu", tmp_path) is None
     assert why_missing("gpu", tmp_path) == NO_LIBRARY

@@ -10,7 +10,7 @@ import pytest
 from profile_builder import cell
 from real_worker import spec_of
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.profile.cell import Variant
 from kit.runner import target
@@ -105,7 +105,7 @@ def test_a_worker_in_a_container_is_given_the_same(monkeypatch):
 
 
 def test_what_one_process_may_hold_is_looked_for_on_the_boards_that_are_used(in_nvml_process):
-    code = "from kit.devices.catalog import DEVICES\nprint([DEVICES['gpu'].is_exclusive(count) for count in (1, 2)])"
+    code = "from kit.devices import DEVICES\nprint([DEVICES['gpu'].is_exclusive(count) for count in (1, 2)])"
     second = {"NVML_BOARDS": "2", "NVML_EXCLUSIVE": "1"}
     assert in_nvml_process(code, "exclusive", **second) == "[False, True]\n"
     assert in_nvml_process(code, "exclusive", CUDA_VISIBLE_DEVICES="1", **second) == "[True, True]\n"

@@ -17,8 +17,7 @@ from planted_processor import PROCESSORS
 
 from kit.fingerprint.fingerprint import BAKED, hashed, identity, kit_revision, relevant_environment, set_by, software
 from kit.fingerprint.this_machine import processor
-from kit.profile.facts import UNKNOWN, fact_of
-from kit.profile.identity import Identity
+from kit.profile.facts import UNKNOWN, Identity, fact_of
 
 
 @pytest.fixture(scope="module")

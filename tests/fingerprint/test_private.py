@@ -14,7 +14,7 @@ from kit.cli.app import app
 from kit.fingerprint import private
 from kit.fingerprint.private import CUT, cleaned, hashed, published, recorded
 from kit.profile.cell import Variant
-from kit.profile.identity import Facts
+from kit.profile.facts import Facts
 from kit.profile.schema import ProgramSource
 from kit.profile.store import read_profile, write_profile
 

@@ -7,7 +7,7 @@ from planted_files import plant
 
 from kit.fingerprint.machine_state import state
 from kit.profile.facts import UNKNOWN, fact_of
-from kit.sensors.protocol import now_ns
+from kit.sensors.sources import now_ns
 
 
 @pytest.mark.parametrize("is_here", [True, False])

@@ -21,12 +21,20 @@ import profile_builder as b
 from fuzz_mutations import MARK, SCALES, STRINGS, changed, encoded, shapes_of
 from metered import meter_lines, metered_run
 
-from kit.profile.clock import Calibration
-from kit.profile.identity import Accelerator
-from kit.profile.launch import Compilations, DeviceEvents, Failure, Fit, Rank
-from kit.profile.reason import reason
-from kit.profile.schema import Profile, ProgramSource, Skipped, StateSpan
-from kit.profile.sensor import SensorResponse
+from kit.profile.facts import Accelerator
+from kit.profile.fields import reason
+from kit.profile.instruments import Calibration, SensorResponse
+from kit.profile.schema import (
+    Compilations,
+    DeviceEvents,
+    Failure,
+    Fit,
+    Profile,
+    ProgramSource,
+    Rank,
+    Skipped,
+    StateSpan,
+)
 from kit.profile.store import labeled_steps, launch_id, pack_steps, read_profile, read_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.prepare import plan_run

@@ -14,11 +14,10 @@ from profile_builder import energy, group, identity, member, profile
 
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Variant
-from kit.profile.identity import Accelerator, device_facts
-from kit.profile.launch import Failure, Fit, Parity, Threads
-from kit.profile.reason import reason
-from kit.profile.schema import Profile, ProgramSource, Skipped, StateSpan
-from kit.profile.sensor import SensorReport
+from kit.profile.facts import Accelerator, device_facts
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport
+from kit.profile.schema import Failure, Fit, Parity, Profile, ProgramSource, Skipped, StateSpan, Threads
 from kit.profile.store import write_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.engine.image import VERSION_LABEL
 from kit.version import __version__
 

@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
-from kit.backends.catalog import WITH_EXTRA
-from kit.devices.catalog import DEVICES
+from kit.backends.backend_catalog import WITH_EXTRA
+from kit.devices import DEVICES
 
 pytestmark = pytest.mark.slow
 # ELF, "e_machine".

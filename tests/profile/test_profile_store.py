@@ -12,8 +12,7 @@ import refusals
 from profile_builder import profile, raw_steps, write
 
 from kit.profile import store
-from kit.profile.launch import LaunchPart, Turns
-from kit.profile.schema import SCHEMA
+from kit.profile.schema import SCHEMA, LaunchPart, Turns
 from kit.profile.store import (
     FILE_MAX_B,
     profile_digest,

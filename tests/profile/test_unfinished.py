@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from profile_builder import profile, run_plan
 
-from kit.profile.check import steps_of
+from kit.profile.consistency import steps_of
 from kit.profile.store import ProfileError
 from kit.profile.unfinished import PLAN, SavedLaunch, UnfinishedRun, folder_of
 

@@ -18,8 +18,8 @@ from kit.compare.comparability import run_mismatches
 from kit.compare.compare import compare, compare_within
 from kit.compare.notes import read_run
 from kit.profile.facts import FACTS, Fact
-from kit.profile.launch import Phase
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
+from kit.profile.schema import Phase
 from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import FORMATS, escaped, write

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from refusals import refusal
 
 from kit.cli.app import app
-from kit.profile.launch import Failure, Phase
-from kit.profile.reason import reason
+from kit.profile.fields import reason
+from kit.profile.schema import Failure, Phase
 from kit.profile.store import read_profile
 
 REFERENCE = Path(__file__).parents[2] / "profiles" / "reference"

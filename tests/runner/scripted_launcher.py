@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from profile_builder import MS, S, certificate, profile, run_plan
 
-from kit.profile.launch import Compilations, DataUsed, LaunchPart, Threads
-from kit.profile.reason import Reason, reason
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, DataUsed, LaunchPart, Threads
 from kit.runner.worker_processes import WorkerFailed
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import plan_cells, plan_groups

@@ -23,7 +23,7 @@ from kit.suites.plan import plan_cells
 from kit.suites.request import RunRequest, requested_suite
 from kit.suites.suite import load_suite
 from kit.version import __version__
-from kit.workloads.catalog import DATASETS
+from kit.workloads.workload_catalog import DATASETS
 
 CREATED = "2026-01-02T03:04:05+00:00"
 

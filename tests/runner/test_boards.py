@@ -6,13 +6,13 @@ import pytest
 from profile_builder import S
 from scripted_launcher import ScriptedLauncher
 
-from kit.devices.catalog import DEVICES
-from kit.profile.identity import Accelerator
-from kit.profile.sensor import SensorReport
+from kit.devices import DEVICES
+from kit.profile.facts import Accelerator
+from kit.profile.instruments import SensorReport
 from kit.report.sentences import REASONS
 from kit.runner import round as round_module
 from kit.sensors import nvml
-from kit.sensors.samples import Samples, Series
+from kit.sensors.sampler import Sampled, SensorSeries
 
 USED, OTHER = "0000:65:00.0", "0000:66:00.0"
 ALONE_W, TURNS_W, OTHER_W, IDLE_W, RIPPLE_W = 600.0, 400.0, 90.0, 70.0, 0.3
@@ -65,7 +65,7 @@ def launch_on(conducted, monkeypatch):
                 others_w, busy_pct = np.full(at_ns.size, OTHER_W), np.where(is_long, 99.0, 50.0)
                 values = (power_w, others_w, busy_pct, masks, np.ones(at_ns.size))
                 pairs = zip(SENSORS, values, strict=True)
-                return Samples([Series(of, at_ns.tolist(), values.tolist()) for of, values in pairs])
+                return Sampled([SensorSeries(of, at_ns.tolist(), values.tolist()) for of, values in pairs])
 
         monkeypatch.setattr(round_module.Sampling, "start", lambda reports: Planted())
         monkeypatch.setattr(DEVICES["gpu"], "states", look)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, suite
 
-from kit.profile.sensor import SensorReport
+from kit.profile.instruments import SensorReport
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import TimeLeft
 from kit.runner.running import RunUnderWay

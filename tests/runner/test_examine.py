@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from kit.devices.catalog import DEVICES
-from kit.profile.identity import Accelerator
+from kit.devices import DEVICES
+from kit.profile.facts import Accelerator
 from kit.runner import examine as examine_module
 from kit.worker.probe import Probe
 

@@ -5,7 +5,7 @@ from itertools import groupby
 import msgspec
 from scripted_launcher import Death, ScriptedLauncher, launches_of
 
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 
 
 def test_a_fit_is_not_interrupted_by_others(conducted):

@@ -8,7 +8,7 @@ from scripted_launcher import Death, ScriptedLauncher
 from kit.compare.runs import run_of
 from kit.compare.table import times_ns
 from kit.errors import KitError
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 from kit.profile.store import read_profile, read_steps
 from kit.profile.unfinished import folder_of
 from kit.runner import rounds_left

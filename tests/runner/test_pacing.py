@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from profile_builder import MS, S
 
-from kit.profile.launch import StepPlan
+from kit.profile.schema import StepPlan
 from kit.runner.pacing import (
     GROUP_MAX_S,
     STEPS_MAX,

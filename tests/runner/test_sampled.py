@@ -6,11 +6,11 @@ import pytest
 from profile_builder import S
 from scripted_launcher import ScriptedLauncher, plan_of, suite
 
-from kit.profile.reason import reason
-from kit.profile.sensor import SensorReport
+from kit.profile.fields import reason
+from kit.profile.instruments import SensorReport
 from kit.runner import round as round_module
 from kit.runner.pacing import has_energy, idle_s, long_block_s, planned_energy_s
-from kit.sensors.samples import Samples, Series
+from kit.sensors.sampler import Sampled, SensorSeries
 
 STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
 
@@ -39,8 +39,11 @@ def sampling(monkeypatch):
                     watts[(at_ns >= begin_ns) & (at_ns < end_ns)] = power_w
             joules = np.concatenate([[0.0], np.cumsum(watts[:-1]) / 100])
             seconds = (at_ns / S).tolist()
-            return Samples(
-                [Series(ENERGY, at_ns.tolist(), joules.tolist()), Series(TEMPERATURE, at_ns.tolist(), seconds)]
+            return Sampled(
+                [
+                    SensorSeries(ENERGY, at_ns.tolist(), joules.tolist()),
+                    SensorSeries(TEMPERATURE, at_ns.tolist(), seconds),
+                ]
             )
 
     def start(reports):

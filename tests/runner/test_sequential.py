@@ -3,7 +3,7 @@
 import pytest
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher
 
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from kit.runner import why_sequential
 
 

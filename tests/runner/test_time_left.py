@@ -6,7 +6,7 @@ import pytest
 from profile_builder import S
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher, Watching
 
-from kit.profile.sensor import SensorReport
+from kit.profile.instruments import SensorReport
 from kit.runner import progress
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag

@@ -13,9 +13,9 @@ from planted_files import plant
 
 import kit.sensors
 from kit.compare.joules import device_entries, device_power_w
-from kit.profile.sensor import Energy
+from kit.profile.instruments import Energy
 from kit.sensors import cgroup, linux
-from kit.sensors.catalog import EdgeCounters
+from kit.sensors.sources import EdgeCounters
 
 CPUS = sorted(os.sched_getaffinity(0))
 STAT = """cpu  100 0 0 0 0 0 0 90 0 0
@@ -206,7 +206,7 @@ def test_a_new_gauge_is_one_entry_and_joules_of_a_cpu_come_from_it(tmp_path, mon
 
 def test_a_new_source_is_one_file(tmp_path, monkeypatch):
     code = (
-        "from kit.profile.sensor import SensorReport\nfrom kit.sensors.protocol import EdgeSource\n"
+        "from kit.profile.instruments import SensorReport\nfrom kit.sensors.sources import EdgeSource\n"
         "report = SensorReport(name='new.count', quantity='q', unit='1', scope='', source='', status='measured')\n"
         "def open_edges(cpus):\n    return [EdgeSource([report], lambda: (42,))]\n"
     )

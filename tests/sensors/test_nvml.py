@@ -11,15 +11,15 @@ import pynvml
 import pytest
 
 from kit.errors import KitError
-from kit.profile.identity import Accelerator
-from kit.profile.reason import Reason
-from kit.profile.sensor import Energy, SensorReport, SensorSummary
+from kit.profile.facts import Accelerator
+from kit.profile.fields import Reason
+from kit.profile.instruments import Energy, SensorReport, SensorSummary
 from kit.report.sentences import REASONS
 from kit.sensors import nvml
 
 LOOK = """
 import sys, msgspec
-from kit.devices.catalog import DEVICES
+from kit.devices import DEVICES
 from pathlib import Path
 from kit.report.sentences import sentence
 from kit.sensors import nvml
@@ -217,14 +217,14 @@ def test_what_a_gpu_does_not_offer_is_null(look):
     assert (state.clock_limit_mhz, state.power_cap_w) == (None, 230.0)
 
 
-# The windows are shorter than energy needs; tests of `kit.stats.energy` check the thresholds.
+# The windows are shorter than energy needs; tests of `kit.stats.window_energy` check the thresholds.
 SAMPLE = """
 import sys, time, msgspec
-from kit.sensors.catalog import probe_all
-from kit.sensors.protocol import now_ns
+from kit.sensors.sources import now_ns, probe_all
 from kit.sensors.sampler import Sampling
-from kit.stats import energy
-energy.WINDOW_MIN_NS, energy.UPDATES_MIN, energy.COVERAGE_MIN, energy.ERROR_SHARE_MAX = 10**9, 5, 0.7, 0.3
+from kit.stats import window_energy
+window_energy.WINDOW_MIN_NS, window_energy.UPDATES_MIN = 10**9, 5
+window_energy.COVERAGE_MIN, window_energy.ERROR_SHARE_MAX = 0.7, 0.3
 sampling = Sampling.start(probe_all())
 sampling.wait_for_first()
 begin = now_ns()

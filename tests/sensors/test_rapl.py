@@ -8,8 +8,8 @@ from planted_powercap import RANGE_UJ, PowerCurve, plant_zone
 
 from kit.report.sentences import sentence
 from kit.sensors import rapl
-from kit.sensors.samples import Samples, Series
-from kit.stats.energy import block_energy
+from kit.sensors.sampler import Sampled, SensorSeries
+from kit.stats.window_energy import block_energy
 
 SECOND = 1_000_000_000
 
@@ -79,8 +79,10 @@ def test_the_tier_of_joules_is_that_of_the_processor_with_its_source(tmp_path, v
     if package.report.reason is not None:
         assert package.report.reason.values["source"]
         assert vendor in sentence(package.report.reason)
-    series = Series(package.report, list(range(0, 12 * SECOND, SECOND // 10)), [6.5 * tick for tick in range(120)])
-    (entry,) = Samples([series]).energy("steady", [(0, 12 * SECOND)], 1, 1)
+    series = SensorSeries(
+        package.report, list(range(0, 12 * SECOND, SECOND // 10)), [6.5 * tick for tick in range(120)]
+    )
+    (entry,) = Sampled([series]).energy("steady", [(0, 12 * SECOND)], 1, 1)
     assert entry.joules_j > 0
     assert entry.tier == {"modelled": "modelled", "measured": "device_counter"}[status]
 
@@ -137,7 +139,7 @@ def test_a_counter_that_is_reset_falls_and_gives_no_joules(tmp_path, after_uj):
         time.sleep(0.0002)
     assert joules[99] == pytest.approx(99.0)
     assert block_energy(at_ns, joules, at_ns[0], at_ns[-1], 1_000_000, is_counter=True).code == "counter_reset"
-    assert Samples([Series(sensor.report, at_ns, joules)]).summaries([(at_ns[0], at_ns[-1])]) == {}
+    assert Sampled([SensorSeries(sensor.report, at_ns, joules)]).summaries([(at_ns[0], at_ns[-1])]) == {}
     # The counter goes on after the reset.
     after = block_energy(at_ns[101:], joules[101:], at_ns[0], at_ns[-1], 1_000_000, is_counter=True)
     assert (after.code, joules[-1] - joules[101]) == ("energy_low_coverage", pytest.approx(18.0))

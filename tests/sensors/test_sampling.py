@@ -8,12 +8,11 @@ import time
 import pytest
 from planted_powercap import PowerCurve, plant_zone
 
-from kit.profile.sensor import SensorReport, SensorSummary
+from kit.profile.instruments import SensorReport, SensorSummary
 from kit.sensors import nvml, rapl
-from kit.sensors.protocol import now_ns
-from kit.sensors.sampler import Sampling, read_series
-from kit.sensors.samples import Samples, Series
-from kit.stats import energy
+from kit.sensors.sampler import Sampled, Sampling, SensorSeries, read_series
+from kit.sensors.sources import now_ns
+from kit.stats import window_energy
 
 SECOND = 1_000_000_000
 
@@ -22,10 +21,10 @@ SECOND = 1_000_000_000
 def package(tmp_path, monkeypatch):
     """A planted package zone that the sampler finds; energy rules that fit into a test."""
     monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path / "powercap"))
-    monkeypatch.setattr(energy, "WINDOW_MIN_NS", SECOND)
-    monkeypatch.setattr(energy, "UPDATES_MIN", 5)
-    monkeypatch.setattr(energy, "COVERAGE_MIN", 0.7)
-    monkeypatch.setattr(energy, "ERROR_SHARE_MAX", 0.2)
+    monkeypatch.setattr(window_energy, "WINDOW_MIN_NS", SECOND)
+    monkeypatch.setattr(window_energy, "UPDATES_MIN", 5)
+    monkeypatch.setattr(window_energy, "COVERAGE_MIN", 0.7)
+    monkeypatch.setattr(window_energy, "ERROR_SHARE_MAX", 0.2)
     return plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
 
 
@@ -95,20 +94,20 @@ def test_it_leaves_interrupts_to_the_runner(package):
 
 def series(name, at_ns, values, quantity="utilization", unit="%", **about):
     report = SensorReport(name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", **about)
-    return Series(report, list(at_ns), list(values))
+    return SensorSeries(report, list(at_ns), list(values))
 
 
 def test_gauges_within_the_windows_alone_and_not_what_ran_before():
-    samples = Samples([series("a", range(10), map(float, range(10)))])
+    samples = Sampled([series("a", range(10), map(float, range(10)))])
     assert samples.summaries([(2, 3), (7, 8)]) == {"a": SensorSummary(mean=5.0, max=8.0, unit="%", samples=4)}
     assert samples.summaries([(20, 30)]) == {}
-    late = Samples([series("a", range(10), map(float, range(10)), update_period_ns=2)])
+    late = Sampled([series("a", range(10), map(float, range(10)), update_period_ns=2)])
     assert late.summaries([(4, 8)])["a"] == SensorSummary(mean=7.0, max=8.0, unit="%", samples=3)
 
 
 def test_share_of_time_in_which_a_gpu_was_slowed_and_by_what():
     masks = [0x1, 0x4, 0x4 | 0x40, 0x0]
-    shares = Samples([series("nvml.0.throttled", range(4), masks, unit=nvml.MASK)]).summaries([(0, 3)])
+    shares = Sampled([series("nvml.0.throttled", range(4), masks, unit=nvml.MASK)]).summaries([(0, 3)])
     assert {name: (share.mean, share.max, share.unit) for name, share in shares.items()} == {
         "nvml.0.throttled": (50.0, 100.0, "%"),
         "nvml.0.throttled.software_power_cap": (50.0, 100.0, "%"),
@@ -118,14 +117,14 @@ def test_share_of_time_in_which_a_gpu_was_slowed_and_by_what():
 
 def test_a_counter_that_stands_still_is_no_zero_power():
     standing = series("rapl.psys", range(9), [5.0] * 9, "energy", "J", counter=True, update_period_ns=1)
-    assert Samples([standing]).summaries([(0, 9)]) == {}
+    assert Sampled([standing]).summaries([(0, 9)]) == {}
 
 
 def test_power_is_integrated_and_a_refusal_has_its_code():
     at = range(0, 12 * SECOND + 1, SECOND // 10)
     power = series("nvml.0.power", at, [190.0 + place % 2 for place in range(len(at))], "power", "W")
     silent = series("nvml.1.power", at, [0.0] * len(at), "power", "W")
-    joules, zero = Samples([power, silent]).energy("steady", [(0, 12 * SECOND)], 1, 1)
+    joules, zero = Sampled([power, silent]).energy("steady", [(0, 12 * SECOND)], 1, 1)
     assert joules.joules_j == pytest.approx(190.5 * 12, rel=1e-3)
     assert (joules.tier, joules.method, joules.updates) == ("integrated_power", "power_trapezoids", 120)
     assert (zero.joules_j, zero.reason.code) == (None, "zero_power")
@@ -144,7 +143,7 @@ def test_a_gauge_slower_than_half_a_window_says_nothing_and_why():
     # A mean over 1 s, while members of 200 and 600 W take turns of 0.25 s: 400 W of both.
     slow = series("nvml.0.power", range(0, 20 * SECOND, SECOND // 10), [400.0] * 200, mean_over_ns=SECOND)
     quick = series("nvml.0.frequency", range(0, 20 * SECOND, SECOND // 10), [1755.0] * 200)
-    samples = Samples([slow, quick])
+    samples = Sampled([slow, quick])
     blocks = [(begin * SECOND, begin * SECOND + SECOND // 4) for begin in (2, 4)]
     assert samples.summaries(blocks).keys() == {"nvml.0.frequency"}
     (why,) = samples.gauges_needing_longer_windows(blocks).values()
@@ -163,6 +162,6 @@ def test_the_slope_of_a_boards_own_temperature_stands_beside_its_joules():
         seen.append(series("nvml.temperature", at_ns, degrees, "temperature", "C", device_id=board))
         seen.append(series("nvml.energy", at_ns, joules, "energy", "J", device_id=board, counter=True))
     seen.append(series("rapl.package-0", at_ns, joules, "energy", "J", counter=True))
-    entries = Samples(seen).energy("steady", [(2 * SECOND, 18 * SECOND)], 1, 1)
+    entries = Sampled(seen).energy("steady", [(2 * SECOND, 18 * SECOND)], 1, 1)
     slopes = {entry.device_id: entry.warming_c_per_s for entry in entries}
     assert slopes == {boards[0]: pytest.approx(0.25, rel=0.1), boards[1]: 0.0, None: None}

@@ -12,7 +12,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
 
 import jax
 
-from kit.backends.program import results
+from kit.backends.program import backend
 from kit.worker.__main__ import main
 
 HOST = jax.devices, jax.local_devices
@@ -27,6 +27,6 @@ def local_devices(*, backend=None):
 
 
 jax.devices, jax.local_devices = devices, local_devices
-results._KINDS["cpu"] = os.environ["KIT_TEST_PLACE"]
+backend._KINDS["cpu"] = os.environ["KIT_TEST_PLACE"]
 
 sys.exit(main())

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kit.stats.energy import Joules, Refusal, block_energy, idle_power, parts_energy
+from kit.stats.window_energy import Joules, Refusal, block_energy, idle_power, parts_energy
 
 SECOND = 1_000_000_000
 PERIOD = 100_000_000

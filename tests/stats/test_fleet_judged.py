@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kit.stats.estimate import ALPHA
-from kit.stats.fleet import judge_fleet, said_again
-from kit.stats.runs import RunLevel
+from kit.stats.fleet_outliers import judge_fleet, said_again
+from kit.stats.sessions import RunLevel
 
 SD = 0.01
 

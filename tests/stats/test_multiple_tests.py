@@ -7,8 +7,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from kit.stats.estimate import ROUNDS_PRELIMINARY, over, precise_enough
-from kit.stats.multiple_tests import adjusted_p, judge
+from kit.stats.estimate import ROUNDS_PRELIMINARY, adjusted_p, judge, over, precise_enough
 
 TRIALS = 2000
 

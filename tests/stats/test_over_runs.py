@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kit.stats.estimate import estimate
-from kit.stats.multiple_tests import judge, slower_by_more_than
-from kit.stats.runs import SESSION_GAP_S, SESSIONS_SD, RunLevel, over_runs, pairs_in_turn
+from kit.stats.estimate import estimate, judge, slower_by_more_than
+from kit.stats.sessions import SESSION_GAP_S, SESSIONS_SD, RunLevel, over_runs, pairs_in_turn
 
 LEVEL = math.log(2e6)
 DAY_S, RUN_S = 86_400.0, 300.0

@@ -12,9 +12,9 @@ from kit.profile.cell import AXES
 from kit.suites.plan import GROUP_CELLS_MAX, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import CEILING_ROUNDS, RunRequest, requested_suite, with_ceilings
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
-from kit.workloads.catalog import WORKLOADS
-from kit.workloads.layers import Dense
-from kit.workloads.operations import MATMUL, OPERATIONS, TRIAD, is_operation
+from kit.workloads.device_operations import MATMUL, OPERATIONS, TRIAD, is_operation
+from kit.workloads.workload import Dense
+from kit.workloads.workload_catalog import WORKLOADS
 
 COMPARED = ["backend", "batch", "task", "compile_mode", "feed", "variant"]
 BACKENDS = ["tensorflow", "torch", "jax"]

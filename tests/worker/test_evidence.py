@@ -12,7 +12,7 @@ import pytest
 from kit_process import REPOSITORY
 from planted_files import plant
 
-from kit.profile.reason import Reason
+from kit.profile.fields import Reason
 from kit.worker.evidence import ThreadUse
 
 # Which runs in a process of its own, as a worker does.

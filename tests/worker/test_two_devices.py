@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from real_worker import GROUP, cell, launch_of, spec_of, worker_of
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.environment import NO_ALL_REDUCE, PROCESS_EACH
 
 CPUS = sorted(os.sched_getaffinity(0))

@@ -8,8 +8,8 @@ import pytest
 from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import ROWS, packed, tables
 
-from kit.profile.launch import INJECTED_NS
-from kit.workloads.parity import PARITY_STEPS
+from kit.profile.schema import INJECTED_NS
+from kit.workloads.parity_proof import PARITY_STEPS
 
 TRAIN, INFER = cell(task="train"), cell(task="infer")
 

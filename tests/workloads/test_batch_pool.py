@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.workloads.catalog import WORKLOADS
-from kit.workloads.data.batches import POOL_BATCHES, Epochs, HostBatch, batch_pool, pool_sha256, scoring_batches
-from kit.workloads.data.dataset import Samples
-from kit.workloads.datasets import MNIST
+from kit.workloads.datasets import MNIST, Samples
+from kit.workloads.seeded_arrays import POOL_BATCHES, Epochs, HostBatch, batch_pool, pool_sha256, scoring_batches
+from kit.workloads.workload_catalog import WORKLOADS
 
 MLP, CNN = WORKLOADS["mlp"], WORKLOADS["cnn"]
 SAMPLES = 1000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kit.workloads.catalog import workload
-from kit.workloads.cost import cost_of
-from kit.workloads.layers import (
+from kit.workloads.workload import (
     LSTM,
+    SGD,
+    Adam,
     Conv2D,
     DecoderBlock,
     Dense,
@@ -17,9 +17,10 @@ from kit.workloads.layers import (
     Positions,
     SimpleRNN,
     Weight,
+    Workload,
+    cost_of,
 )
-from kit.workloads.optimizers import SGD, Adam
-from kit.workloads.workload import Workload
+from kit.workloads.workload_catalog import workload
 
 PLAIN_SGD = SGD(learning_rate=0.1)
 

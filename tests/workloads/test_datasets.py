@@ -18,10 +18,8 @@ import pytest
 from mirror import NOBODY_LISTENS
 from refusals import refused
 
-from kit.workloads.catalog import DATASETS, Resolved, dataset, resolve_data
-from kit.workloads.data.dataset import SPLITS, DataFile, DataUnavailableError, data_folder
-from kit.workloads.data.synthetic import synthetic
-from kit.workloads.datasets import MNIST, UCI_HAR
+from kit.workloads.datasets import MNIST, SPLITS, UCI_HAR, DataFile, DataUnavailableError, data_folder, synthetic
+from kit.workloads.workload_catalog import DATASETS, Resolved, dataset, resolve_data
 
 NAMES = [file.name for split in SPLITS for file in MNIST.files[split]]
 ROWS = {"train": 60, "test": 30}

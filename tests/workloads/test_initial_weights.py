@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from kit.workloads.catalog import WORKLOADS
-from kit.workloads.weights import initial_weights, weights_sha256
+from kit.workloads.seeded_arrays import initial_weights, weights_sha256
+from kit.workloads.workload_catalog import WORKLOADS
 
 # Glorot and Bengio 2010, eq. 16, by hand: sqrt(6 / (fan in + fan out)), a convolution's fans times its 9 taps.
 LIMITS = {

@@ -9,7 +9,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 
 from kit.profile.store import read_profile
-from kit.workloads.parity import PARITY_STEPS
+from kit.workloads.parity_proof import PARITY_STEPS
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "steadykit_example"
 

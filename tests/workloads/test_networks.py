@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from kit.workloads.catalog import DATASETS, WORKLOADS, workload
 from kit.workloads.installed import WorkloadError
-from kit.workloads.layers import LSTM, Conv2D, DecoderBlock, Dense, Dropout, Flatten, LastToken, MaxPool2D, SimpleRNN
+from kit.workloads.workload import LSTM, Conv2D, DecoderBlock, Dense, Dropout, Flatten, LastToken, MaxPool2D, SimpleRNN
+from kit.workloads.workload_catalog import DATASETS, WORKLOADS, workload
 
 WITH_DROPOUT = ["mlp", "cnn", "cnn_small"]
 

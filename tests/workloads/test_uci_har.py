@@ -18,9 +18,8 @@ from uci_har_archive import ROWS, packed, signal, tables
 
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite, SuiteError
-from kit.workloads.catalog import DATASETS, Resolved, resolve_data
-from kit.workloads.data.dataset import SPLITS, DataError, DataUnavailableError, member
-from kit.workloads.datasets import UCI_HAR, UCI_HAR_ZIP
+from kit.workloads.datasets import SPLITS, UCI_HAR, UCI_HAR_ZIP, DataError, DataUnavailableError, member
+from kit.workloads.workload_catalog import DATASETS, Resolved, resolve_data
 
 NOBODY_LISTENS = "http://127.0.0.1:1/"
 LABELS = "UCI HAR Dataset/test/y_test.txt"

@@ -12,14 +12,13 @@ import optax
 from flax import nnx
 
 from kit.backends.jax.about import ENTRY
-from kit.workloads import layers as kinds
-from kit.workloads import optimizers as rules
-from kit.workloads.weights import Weights
+from kit.workloads import workload as kinds
+from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import PlacedLayer, Workload
 
 Step: TypeAlias = nnx.Module | Callable[[jax.Array], jax.Array]
 # The workload's name of a weight -> the parameter, or several parameters that divide its last axis.
-Parameters: TypeAlias = dict[str, list[nnx.Param]]
+FlaxParameters: TypeAlias = dict[str, list[nnx.Param]]
 
 ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": [nnx.tanh], "sigmoid": [nnx.sigmoid]}
 WEIGHT_NAMES = ("kernel", "bias")  # nnx.Linear and nnx.Conv use the workload's names
@@ -34,7 +33,7 @@ KERNEL: dict[str, Any] = {"kernel_init": _unset}
 KERNELS: dict[str, Any] = {**KERNEL, "recurrent_kernel_init": _unset}
 
 
-class Recurrent(nnx.Module):  # type: ignore[misc]
+class FlaxRecurrent(nnx.Module):  # type: ignore[misc]
     """One nnx.RNN or two that return the states of all steps, or the last state of each direction."""
 
     def __init__(self, cells: list[nnx.RNNCellBase], rngs: nnx.Rngs, *, sequences: bool = False) -> None:
@@ -57,7 +56,7 @@ class Recurrent(nnx.Module):  # type: ignore[misc]
         return jnp.concatenate([state for _, state in memories_and_states], axis=-1)
 
 
-class Positions(nnx.Module):  # type: ignore[misc]
+class FlaxPositions(nnx.Module):  # type: ignore[misc]
     """Adds a table of (tokens, width)."""
 
     def __init__(self, shape: kinds.Shape, dtype: Any) -> None:  # noqa: ANN401 - what layers compute in
@@ -69,8 +68,8 @@ class Positions(nnx.Module):  # type: ignore[misc]
         return x + self.table[...].astype(self._dtype)
 
 
-class DecoderBlock(nnx.Module):  # type: ignore[misc]
-    """See `kit.workloads.layers.DecoderBlock`; made as the block of JAX' tutorial "Train a miniGPT language model".
+class FlaxDecoderBlock(nnx.Module):  # type: ignore[misc]
+    """See `kit.workloads.workload.DecoderBlock`; made as the block of JAX' tutorial "Train a miniGPT language model".
 
     https://docs.jaxstack.ai/en/latest/JAX_for_LLM_pretraining.html
     """
@@ -105,7 +104,7 @@ def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -
 def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
     placed: PlacedLayer,
     **options: Any,  # noqa: ANN401 - dtype and rngs
-) -> tuple[list[Step], Parameters]:
+) -> tuple[list[Step], FlaxParameters]:
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
         case kinds.Dense():
@@ -127,7 +126,7 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
                 "recurrent_kernel": [cell.dense_h.kernel],
                 "bias": [cell.dense_i.bias],
             }
-            return [Recurrent([cell], options["rngs"])], parameters
+            return [FlaxRecurrent([cell], options["rngs"])], parameters
         case kinds.LSTM():
             cells, parameters = [], {}
             for prefix in layer.prefixes:
@@ -135,15 +134,15 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
                 parameters[f"{prefix}kernel"] = [cell.dense_i.kernel]
                 parameters[f"{prefix}recurrent_kernel"] = [cell.dense_h.kernel]
                 parameters[f"{prefix}bias"] = [cell.dense_h.bias]
-            return [Recurrent(cells, options["rngs"], sequences=layer.sequences)], parameters
+            return [FlaxRecurrent(cells, options["rngs"], sequences=layer.sequences)], parameters
         case kinds.Positions():
-            positions = Positions(placed.input_shape, options["dtype"])
+            positions = FlaxPositions(placed.input_shape, options["dtype"])
             return [positions], {"table": [positions.table]}
         case kinds.LayerNorm():
             norm = nnx.LayerNorm(inputs, epsilon=layer.epsilon, **options)
             return [norm], _parameters(norm)
         case kinds.DecoderBlock():
-            block = DecoderBlock(layer, inputs, **options)
+            block = FlaxDecoderBlock(layer, inputs, **options)
             attention = block.attention
             parts = {
                 "norm_1": block.norm_1,
@@ -161,20 +160,20 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             raise ENTRY.untranslated(layer)
 
 
-def _parameters(module: nnx.Module) -> Parameters:
+def _parameters(module: nnx.Module) -> FlaxParameters:
     if isinstance(module, nnx.LayerNorm):
         return {"scale": [module.scale], "offset": [module.bias]}
     return {name: [getattr(module, name)] for name in WEIGHT_NAMES}
 
 
-def build_optimizer(rule: rules.Optimizer) -> optax.GradientTransformation:
+def build_optimizer(rule: kinds.Optimizer) -> optax.GradientTransformation:
     """Return the optax optimizer of that name, every hyperparameter given."""
     match rule:
-        case rules.SGD(rate):
+        case kinds.SGD(rate):
             return optax.sgd(rate)
-        case rules.RMSprop(rate, rho, epsilon):
+        case kinds.RMSprop(rate, rho, epsilon):
             return optax.rmsprop(rate, decay=rho, eps=epsilon)
-        case rules.Adadelta(rate, rho, epsilon):
+        case kinds.Adadelta(rate, rho, epsilon):
             return optax.adadelta(rate, rho=rho, eps=epsilon)
-        case rules.Adam(rate, beta_1, beta_2, epsilon):
+        case kinds.Adam(rate, beta_1, beta_2, epsilon):
             return optax.adam(rate, b1=beta_1, b2=beta_2, eps=epsilon)

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from kit.backends.jax.about import ENTRY
-from kit.backends.jax.backend import JaxProgram, computed_in, set_precision
-from kit.backends.jax.mesh import Mesh
+from kit.backends.jax.backend import JaxProgram, Mesh, computed_in, set_precision
 from kit.backends.protocol import DeviceBatch
 from kit.profile.cell import Cell
-from kit.workloads.operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, length, square
 
 
 class JaxOperation(JaxProgram):

@@ -1,6 +1,9 @@
 """A user program: a function of the user makes a step, and Steadykit runs it like the step of a network.
 
 function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how to wait for it? ─► step …
+
+This file imports no framework: what a step returned, where it is and how to wait for it is asked of the frameworks that
+the program has imported.
 """
 
 from __future__ import annotations
@@ -8,10 +11,11 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -22,14 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.catalog import CATALOG
+from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
-from kit.backends.program.results import CUDA, HOST, Shape, device_of, floats, kind_of, leaves, shapes, waits_for
-from kit.backends.protocol import Compilations, DeviceBatch, Output, Runnable, ThreadSetting
+from kit.backends.protocol import Compilations, DeviceBatch, Runnable, StepOutput, ThreadSetting
 from kit.profile.cell import Cell
-from kit.profile.reason import reason
+from kit.profile.fields import reason
 from kit.profile.schema import ProgramSource, file_sha256
+from kit.workloads.workload import Shape
 
 PARTS = ("step", "synchronize", "batches", "tokens")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
@@ -39,6 +43,21 @@ LIBRARIES = tuple(
     f"{folder}{os.sep}"
     for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
 )
+Wait = Callable[[Any], None]  # takes what the step returned
+
+# The device of NumPy arrays and numbers: they are complete.
+HOST = "host"
+CUDA = "gpu"
+_KINDS = {"cuda": CUDA, "rocm": CUDA}
+# TensorFlow writes "/job:localhost/replica:0/task:0/device:GPU:0".
+_TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
+# The types of each framework's arrays, and the call that waits until a device has made what a step returned.
+_ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
+_WAITS: dict[str, Wait] = {
+    "jax": lambda result: sys.modules["jax"].block_until_ready(result),  # noqa: PLW0108 - it may not be imported
+    "torch": lambda _: sys.modules["torch"].cuda.synchronize(),
+    "tensorflow": lambda _: sys.modules["tensorflow"].test.experimental.sync_devices(),
+}
 
 
 class UserProgram(Runnable):
@@ -56,24 +75,24 @@ class UserProgram(Runnable):
         BackendError: the function does not take these arguments, or made no step.
     """
 
-    step: Callable[[DeviceBatch], Output]
+    step: Callable[[DeviceBatch], StepOutput]
     synchronize: Callable[[], None]
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
         parts = _parts(source, cell)
-        user_step: Callable[..., Output] = parts["step"]
+        user_step: Callable[..., StepOutput] = parts["step"]
         self.tokens: int | None = parts.get("tokens")
         self._device = cell.device
         self._shapes: list[Shape] | None = None  # of the first step's result
-        self._output: Output = None
-        self._call: Callable[[DeviceBatch], Output] = user_step if "batches" in parts else lambda _: user_step()
+        self._output: StepOutput = None
+        self._call: Callable[[DeviceBatch], StepOutput] = user_step if "batches" in parts else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _repeated(parts["batches"]) if "batches" in parts else repeat(None)
         if "synchronize" in parts:
             self.step, self.synchronize = self._call, parts["synchronize"]
         else:
             self.step, self.synchronize = self._remembered_step, self._first_wait
 
-    def check(self, output: Output, step_ns: NDArray[np.int64]) -> None:
+    def check(self, output: StepOutput, step_ns: NDArray[np.int64]) -> None:
         """Check what the last of some steps returned, and their times, shape (steps,).
 
         Raises:
@@ -99,7 +118,7 @@ class UserProgram(Runnable):
                 "let it run the model and return the result"
             )
 
-    def to_host(self, output: Output) -> NDArray[np.float32]:
+    def to_host(self, output: StepOutput) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
         return floats(output)
 
@@ -107,7 +126,7 @@ class UserProgram(Runnable):
         """Return that the number is unknown: a program may compile as it likes."""
         return Compilations(count=None, reason=reason("own_program"))
 
-    def _remembered_step(self, batch: DeviceBatch) -> Output:
+    def _remembered_step(self, batch: DeviceBatch) -> StepOutput:
         self._output = self._call(batch)
         return self._output
 
@@ -269,6 +288,84 @@ def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
 
 def _joined(leaf_shapes: list[Shape]) -> str:
     return " and ".join(map(str, leaf_shapes)) or "nothing"
+
+
+def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
+    """Return what a tree of dicts, lists and tuples holds; if JAX is imported, of every tree that JAX knows."""
+    jax = sys.modules.get("jax")
+    return list(jax.tree.leaves(result) if jax is not None else _leaves(result))
+
+
+def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
+    if isinstance(result, Mapping | list | tuple):
+        for part in result.values() if isinstance(result, Mapping) else result:
+            yield from _leaves(part)
+    elif result is not None:
+        yield result
+
+
+def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
+    """Return the shape of each leaf; a leaf that has none counts as a number, ()."""
+    return [tuple(int(size) for size in getattr(leaf, "shape", ())) for leaf in leaves(result)]
+
+
+def device_of(leaf: Any) -> str | None:  # noqa: ANN401
+    """Return "cpu", "gpu", "tpu" or another device's own name; HOST for NumPy and numbers; None for no array."""
+    if isinstance(leaf, np.ndarray | np.generic | int | float):
+        return HOST
+    match _framework(leaf):
+        case "jax":
+            kind = next(iter(leaf.devices())).platform
+        case "torch":
+            kind = leaf.device.type
+        case "tensorflow":
+            named = _TF_DEVICE.search(leaf.device)
+            kind = named[1].lower() if named else "cpu"
+        case _:
+            return None
+    return _KINDS.get(kind, str(kind))
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's type."""
+    return "None" if value is None else type(value).__name__
+
+
+def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
+    """Return the calls that wait until devices have made the result; none if it is already complete.
+
+    Raises:
+        TypeError: Steadykit cannot wait for what the message names.
+    """
+    result_leaves, waits = leaves(result), set()
+    if not result_leaves:
+        raise TypeError(kind_of(result))
+    for leaf in result_leaves:
+        device, framework = device_of(leaf), _framework(leaf)
+        if device == HOST or (device == "cpu" and framework != "jax"):
+            continue  # on a CPU an operation of PyTorch and TensorFlow returns when it is done; one of JAX does not
+        if framework is None or (framework == "torch" and device != CUDA):
+            raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
+        waits.add(_WAITS[framework])
+    return waits
+
+
+def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    """Copy all floating-point leaves to the host; shape (elements,)."""
+    arrays = [np.empty(0, np.float32)]
+    for leaf in leaves(result):
+        is_array = device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", ""))
+        if is_array or isinstance(leaf, float):
+            on_host = leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf
+            arrays.append(np.ravel(np.asarray(on_host, np.float32)))
+    return np.concatenate(arrays)
+
+
+def _framework(leaf: Any) -> str | None:  # noqa: ANN401
+    for name, types in _ARRAYS.items():
+        if (module := sys.modules.get(name)) and isinstance(leaf, tuple(getattr(module, kind) for kind in types)):
+            return name
+    return None
 
 
 BACKEND = ProgramBackend()

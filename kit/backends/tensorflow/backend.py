@@ -2,12 +2,17 @@
 
 The step is that of the guide "Writing a training loop from scratch in TensorFlow"
 (https://keras.io/guides/writing_a_custom_training_loop_in_tensorflow/), without its metrics.
+
+The ranks of a cell are TensorFlow's workers: the collectives of MultiWorkerMirroredStrategy average gradients. Keras 3
+does not support that strategy (keras-team/keras issue 20585), so no variable is made in its scope. Each worker has its
+own network with the same initial weights, and makes the same update from the averaged gradients.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -20,21 +25,35 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from kit.backends.entry import BackendError
-from kit.backends.environment import keeps_defaults, keeps_precision, tf32_setting, variables_set
-from kit.backends.hlo import kernel_ops
-from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, RankGroup
+# TensorFlow has no public way to set the coordination service's heartbeat: the strategy sets the service up itself,
+# with a heartbeat of seconds, unless the private context has one already.
+from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+from tensorflow.python.eager import context
+
+from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.protocol import (
+    ALONE,
+    HEARTBEAT_LIMIT_S,
+    Compilations,
+    DeviceBatch,
+    HostBatch,
+    Program,
+    RankGroup,
+    ThreadSetting,
+    all_reduces,
+    kernel_ops,
+)
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
-from kit.backends.tensorflow.workers import Workers
+from kit.environment import COLLECTIVE_PACK_B
 from kit.profile.cell import Cell
-from kit.profile.reason import reason
-from kit.sensors import tpu
-from kit.workloads.weights import Weights
+from kit.profile.fields import reason
+from kit.sensors import tpu_chips
+from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import Workload
 
 TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]
+Tensors = list[tf.Tensor]
 
 # These operations of a graph loop, multiply or call a library.
 KERNEL_OPS = ("While", "StatelessWhile", "CudnnRNN", "Conv2D", "MatMul", "BatchMatMul", "Einsum")
@@ -213,7 +232,7 @@ class TensorFlowBackend:
             _ = self._workers  # the workers connect before anything asks for devices
         if kind != "tpu":
             return len(tf.config.list_physical_devices(kind.upper()))
-        return len(tf.config.list_logical_devices("TPU")) if tpu.devices() and tpu_strategy() else 0
+        return len(tf.config.list_logical_devices("TPU")) if tpu_chips.devices() and tpu_strategy() else 0
 
     def share_gpu_memory(self, fraction: float) -> None:
         """Limit what TensorFlow's allocator takes of the first GPU, where cells run."""
@@ -247,6 +266,65 @@ def set_precision(cell: Cell) -> None:
     """Switch TensorFloat-32 on for "tf32" and off for other precisions, unless the framework decides."""
     allowed = OWN_TF32 if keeps_precision(cell) else cell.precision == "tf32"
     tf.config.experimental.enable_tensor_float_32_execution(allowed)
+
+
+class Workers:
+    """This process among the workers; if it is `ALONE`, nothing is averaged.
+
+    Args:
+        ranks: this process, and where the others are.
+        kind: the kind of device that all of them compute on.
+    """
+
+    def __init__(self, ranks: RankGroup = ALONE, kind: str = "cpu") -> None:
+        self.size = ranks.size
+        self.settings: dict[str, str] = {}
+        self._averages = ranks is not ALONE and all_reduces()
+        if ranks is not ALONE:
+            cluster = {"worker": list(ranks.addresses)}
+            task = {"type": "worker", "index": ranks.number}
+            os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+            _set_heartbeat(ranks)
+            pack_b = os.environ.get(COLLECTIVE_PACK_B) or "0"
+            if not pack_b.isdecimal():
+                message = "give the bytes of a pack as a whole number, such as 26214400"
+                raise BackendError(f"{COLLECTIVE_PACK_B}={pack_b}: {message}")
+            # With "AUTO" TensorFlow averages over gRPC, on GPUs, too.
+            options = tf.distribute.experimental.CommunicationOptions(
+                bytes_per_pack=int(pack_b), implementation="NCCL" if kind == "gpu" else "AUTO"
+            )
+            self.settings = {
+                "collectives": options.implementation.value,
+                "collectives_pack_b": str(options.bytes_per_pack),
+            }
+            # The strategy makes TensorFlow's context, and the servers start with that. They bind every interface, and
+            # TensorFlow has no setting for it (`GrpcServer` in grpc_server_lib.cc).
+            ranks.give_port()
+            self._strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+    def averaged(self, gradients: Tensors) -> Tensors:
+        """Return the mean of each gradient over all workers."""
+        if not self._averages:
+            return gradients
+        # The device needs the strategy's own name: under a shorter one gradients are reduced one by one, not in packs.
+        with tf.device(self._strategy.extended.worker_devices[0]):
+            gradients = [tf.identity(gradient) for gradient in gradients]
+        return list(self._strategy.run(self._average, args=(gradients,)))
+
+    @staticmethod
+    def _average(gradients: Tensors) -> Any:  # noqa: ANN401 - as many tensors
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+
+
+def _set_heartbeat(ranks: RankGroup) -> None:
+    """Configure the coordination service as the strategy would, but with the limit of a rank's heartbeat."""
+    job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=ranks.size)
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        coordinated_jobs=[job],
+        heartbeat_timeout_in_ms=1000 * HEARTBEAT_LIMIT_S,
+    )
 
 
 BACKEND = TensorFlowBackend()

@@ -8,14 +8,12 @@ import tensorflow as tf
 
 from kit.backends.tensorflow.about import ENTRY
 from kit.profile.cell import Cell
-from kit.workloads import layers as kinds
-from kit.workloads import optimizers as rules
-from kit.workloads.layers import Shape
-from kit.workloads.weights import Weights
-from kit.workloads.workload import PlacedLayer, Workload
+from kit.workloads import workload as kinds
+from kit.workloads.seeded_arrays import Weights
+from kit.workloads.workload import PlacedLayer, Shape, Workload
 
 
-class Positions(keras.layers.Layer):  # type: ignore[misc]
+class KerasPositions(keras.layers.Layer):  # type: ignore[misc]
     """Adds a table of (tokens, width)."""
 
     def build(self, shape: Shape) -> None:
@@ -27,8 +25,8 @@ class Positions(keras.layers.Layer):  # type: ignore[misc]
         return x + tf.convert_to_tensor(self.table)
 
 
-class DecoderBlock(keras.layers.Layer):  # type: ignore[misc]
-    """See `kit.workloads.layers.DecoderBlock`; made as the decoder of TensorFlow's tutorial on transformers.
+class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
+    """See `kit.workloads.workload.DecoderBlock`; made as the decoder of TensorFlow's tutorial on transformers.
 
     https://www.tensorflow.org/text/tutorials/transformer
     """
@@ -64,16 +62,16 @@ def build_model(workload: Workload, cell: Cell, weights: Weights, seed: int) -> 
     return model
 
 
-def build_optimizer(rule: rules.Optimizer) -> keras.optimizers.Optimizer:
+def build_optimizer(rule: kinds.Optimizer) -> keras.optimizers.Optimizer:
     """Return the Keras optimizer of that name, every hyperparameter given."""
     match rule:
-        case rules.SGD(rate):
+        case kinds.SGD(rate):
             return keras.optimizers.SGD(rate)
-        case rules.RMSprop(rate, rho, epsilon):
+        case kinds.RMSprop(rate, rho, epsilon):
             return keras.optimizers.RMSprop(rate, rho=rho, epsilon=epsilon)
-        case rules.Adadelta(rate, rho, epsilon):
+        case kinds.Adadelta(rate, rho, epsilon):
             return keras.optimizers.Adadelta(rate, rho=rho, epsilon=epsilon)
-        case rules.Adam(rate, beta_1, beta_2, epsilon):
+        case kinds.Adam(rate, beta_1, beta_2, epsilon):
             return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
 
 
@@ -97,11 +95,11 @@ def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer
             lstm = keras.layers.LSTM(layer.units, return_sequences=layer.sequences, use_cudnn=use_cudnn)
             return keras.layers.Bidirectional(lstm) if layer.bidirectional else lstm
         case kinds.Positions():
-            return Positions()
+            return KerasPositions()
         case kinds.LayerNorm():
             return keras.layers.LayerNormalization(epsilon=layer.epsilon)
         case kinds.DecoderBlock():
-            return DecoderBlock(layer, placed.input_shape[-1])
+            return KerasDecoderBlock(layer, placed.input_shape[-1])
         case kinds.LastToken():
             return keras.layers.Lambda(lambda x: x[:, -1])
         case _:

@@ -9,10 +9,9 @@ import tensorflow as tf
 
 from kit.backends.protocol import DeviceBatch
 from kit.backends.tensorflow.about import ENTRY
-from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, set_precision
-from kit.backends.tensorflow.workers import Workers
+from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, Workers, set_precision
 from kit.profile.cell import Cell
-from kit.workloads.operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, length, square
 
 
 class TensorFlowOperation(TensorFlowProgram):

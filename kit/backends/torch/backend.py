@@ -21,16 +21,23 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from kit.backends.entry import BackendError
-from kit.backends.environment import keeps_defaults, keeps_precision, tf32_setting, variables_set
-from kit.backends.protocol import Compilations, DeviceBatch, HostBatch, Program, ThreadSetting
-from kit.backends.ranks import ALONE, RankGroup, all_reduces
+from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.protocol import (
+    ALONE,
+    Compilations,
+    DeviceBatch,
+    HostBatch,
+    Program,
+    RankGroup,
+    ThreadSetting,
+    all_reduces,
+)
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
-from kit.profile.reason import reason
-from kit.workloads.weights import Weights
+from kit.profile.fields import reason
+from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import Workload
 
 TorchBatch = tuple[torch.Tensor, torch.Tensor]

@@ -19,21 +19,19 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from kit.backends.torch.about import ENTRY
-from kit.workloads import layers as kinds
-from kit.workloads import optimizers as rules
-from kit.workloads.layers import Shape
-from kit.workloads.weights import Weights
-from kit.workloads.workload import PlacedLayer, Workload
+from kit.workloads import workload as kinds
+from kit.workloads.seeded_arrays import Weights
+from kit.workloads.workload import PlacedLayer, Shape, Workload
 
 # The workload's name of a weight -> the parameter, and the order that the workload's axes have in it.
-Parameters: TypeAlias = dict[str, tuple[nn.Parameter, tuple[int, ...]]]
+TorchParameters: TypeAlias = dict[str, tuple[nn.Parameter, tuple[int, ...]]]
 
 KERNEL_AXES = (3, 2, 0, 1)
 ACTIVATIONS = {"linear": [], "relu": [nn.ReLU], "tanh": [nn.Tanh], "sigmoid": [nn.Sigmoid]}
 DIRECTIONS = {"": "", "forward_": "", "backward_": "_reverse"}  # prefix of a workload's weights -> suffix of PyTorch's
 
 
-class Recurrent(nn.Module):  # type: ignore[misc]
+class TorchRecurrent(nn.Module):  # type: ignore[misc]
     """An nn.RNN or nn.LSTM that returns the states of all steps, or the last state of each direction."""
 
     def __init__(self, recurrent: nn.RNNBase, *, sequences: bool = False) -> None:
@@ -54,7 +52,7 @@ class Recurrent(nn.Module):  # type: ignore[misc]
             return states
         return (last[0] if isinstance(self.recurrent, nn.LSTM) else last).transpose(0, 1).flatten(1)
 
-    def parameters_by_name(self, prefixes: Iterable[str] = ("",)) -> Parameters:
+    def parameters_by_name(self, prefixes: Iterable[str] = ("",)) -> TorchParameters:
         """Return where the weights of each direction go."""
         return {
             f"{prefix}{name}": (getattr(self.recurrent, f"{parameter}_l0{DIRECTIONS[prefix]}"), axes)
@@ -67,7 +65,7 @@ class Recurrent(nn.Module):  # type: ignore[misc]
         }
 
 
-class Positions(nn.Module):  # type: ignore[misc]
+class TorchPositions(nn.Module):  # type: ignore[misc]
     """Adds a table of (tokens, width)."""
 
     def __init__(self, tokens: int, width: int) -> None:
@@ -79,7 +77,7 @@ class Positions(nn.Module):  # type: ignore[misc]
         return x + self.table
 
 
-class LastToken(nn.Module):  # type: ignore[misc]
+class TorchLastToken(nn.Module):  # type: ignore[misc]
     """Takes the last token."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -87,8 +85,8 @@ class LastToken(nn.Module):  # type: ignore[misc]
         return x[:, -1]
 
 
-class DecoderBlock(nn.Module):  # type: ignore[misc]
-    """See `kit.workloads.layers.DecoderBlock`; its parts have the names that their weights begin with.
+class TorchDecoderBlock(nn.Module):  # type: ignore[misc]
+    """See `kit.workloads.workload.DecoderBlock`; its parts have the names that their weights begin with.
 
     It is made of building blocks, as the documentation of nn.TransformerEncoderLayer recommends, and as the tutorial on
     scaled dot product attention makes its CausalSelfAttention
@@ -134,7 +132,7 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:  # noqa: PLR0911 - one a kind of layer
+def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]:  # noqa: PLR0911 - one a kind of layer
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
         case kinds.Dense():
@@ -151,46 +149,46 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], Parameters]:  # no
         case kinds.Flatten():
             return [nn.Flatten()], {}
         case kinds.SimpleRNN():
-            rnn = Recurrent(nn.RNN(inputs, layer.units, batch_first=True))
+            rnn = TorchRecurrent(nn.RNN(inputs, layer.units, batch_first=True))
             return [rnn], rnn.parameters_by_name()
         case kinds.LSTM():
             stock = nn.LSTM(inputs, layer.units, batch_first=True, bidirectional=layer.bidirectional)
-            lstm = Recurrent(stock, sequences=layer.sequences)
+            lstm = TorchRecurrent(stock, sequences=layer.sequences)
             return [lstm], lstm.parameters_by_name(layer.prefixes)
         case kinds.Positions():
-            positions = Positions(*placed.input_shape)
+            positions = TorchPositions(*placed.input_shape)
             return [positions], {"table": (positions.table, (0, 1))}
         case kinds.LayerNorm():
             norm = nn.LayerNorm(inputs, eps=layer.epsilon)
             return [norm], _parameters(norm)
         case kinds.DecoderBlock():
-            block = DecoderBlock(inputs, layer)
+            block = TorchDecoderBlock(inputs, layer)
             return [block], {
                 f"{part}_{name}": parameter
                 for part, module in block.named_children()
                 for name, parameter in _parameters(module).items()
             }
         case kinds.LastToken():
-            return [LastToken()], {}
+            return [TorchLastToken()], {}
         case _:
             raise ENTRY.untranslated(layer)
 
 
-def _parameters(module: nn.Linear | nn.LayerNorm) -> Parameters:
+def _parameters(module: nn.Linear | nn.LayerNorm) -> TorchParameters:
     if isinstance(module, nn.LayerNorm):
         return {"scale": (module.weight, (0,)), "offset": (module.bias, (0,))}
     return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
 
 
-def build_optimizer(rule: rules.Optimizer, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+def build_optimizer(rule: kinds.Optimizer, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     """Return PyTorch's optimizer of that name for what is trained, every hyperparameter given."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     match rule:
-        case rules.SGD(rate):
+        case kinds.SGD(rate):
             return torch.optim.SGD(trained, lr=rate)
-        case rules.RMSprop(rate, rho, epsilon):
+        case kinds.RMSprop(rate, rho, epsilon):
             return torch.optim.RMSprop(trained, lr=rate, alpha=rho, eps=epsilon)
-        case rules.Adadelta(rate, rho, epsilon):
+        case kinds.Adadelta(rate, rho, epsilon):
             return torch.optim.Adadelta(trained, lr=rate, rho=rho, eps=epsilon)
-        case rules.Adam(rate, beta_1, beta_2, epsilon):
+        case kinds.Adam(rate, beta_1, beta_2, epsilon):
             return torch.optim.Adam(trained, lr=rate, betas=(beta_1, beta_2), eps=epsilon)

@@ -13,7 +13,7 @@ from kit.backends.protocol import DeviceBatch
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.backend import DEVICES, TorchProgram, set_precision
 from kit.profile.cell import Cell
-from kit.workloads.operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, length, square
 
 
 class TorchOperation(TorchProgram):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit.workloads.data.dataset import Dataset, Samples
+from kit.workloads.datasets import Dataset, Samples
 
 SIZES = {"train": 3000, "test": 600}
 

@@ -1,8 +1,6 @@
 """A network of existing layers, which every backend runs."""
 
-from kit.workloads.layers import Dense
-from kit.workloads.optimizers import SGD
-from kit.workloads.workload import Workload
+from kit.workloads.workload import SGD, Dense, Workload
 
 WIDE = Workload(
     name="wide",

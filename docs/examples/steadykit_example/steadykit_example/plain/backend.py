@@ -4,8 +4,8 @@ import numpy as np
 
 from kit.backends.entry import BackendError
 from kit.backends.protocol import Compilations, Program, ThreadSetting
-from kit.profile.reason import reason
-from kit.workloads.layers import Dense
+from kit.profile.fields import reason
+from kit.workloads.workload import Dense
 from steadykit_example.plain.about import ENTRY
 
 ACTIVATIONS = {"linear": lambda x: x, "relu": lambda x: np.maximum(x, 0)}

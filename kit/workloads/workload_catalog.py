@@ -9,14 +9,12 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kit.profile.launch import SYNTHETIC, DataChoice
-from kit.profile.limits import PARAMETER_MAX
-from kit.profile.reason import Reason
-from kit.workloads.data.dataset import SPLITS, DataError, Dataset, DataUnavailableError
-from kit.workloads.datasets import DATA_SETS
+from kit.profile.fields import PARAMETER_MAX, Reason
+from kit.profile.schema import SYNTHETIC, DataChoice
+from kit.workloads.datasets import DATA_SETS, SPLITS, DataError, Dataset, DataUnavailableError
+from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.installed import WorkloadError, installed
 from kit.workloads.networks import NETWORKS
-from kit.workloads.operations import OPERATIONS
 from kit.workloads.workload import Family, Workload
 
 WORKLOADS: dict[str, Workload | Family] = {network.name: network for network in NETWORKS}
@@ -66,7 +64,7 @@ def dataset(name: str, stands_for: str) -> Dataset:
     """Return the data set called `name`; SYNTHETIC is made for the shapes of `stands_for`."""
     if name != SYNTHETIC:
         return DATASETS[name]
-    from kit.workloads.data.synthetic import synthetic
+    from kit.workloads.datasets import synthetic
 
     return synthetic(DATASETS[stands_for])
 

@@ -1,35 +1,36 @@
-"""What the parts of a profile say of each other: keys, counts, spans and dates. It is checked once, where it is read.
+"""Whether the parts of a profile agree: keys, counts, spans and dates. It is checked once, where a profile is read.
 
-`kit.profile.limits` has what a field alone may hold. No step is looked at here: lists go through built-in functions, as
-a thousand profiles are read in seconds.
+`kit.profile.fields` has what a field alone may hold. A thousand profiles are read in seconds, so the blocks of all
+launches are looked at as columns, by built-in functions; only if a column shows that a value may be wrong, launches are
+looked at one by one, for the place of the value. No single step is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from operator import add, le
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kit.printable import printable_line
-from kit.profile.limits import CELSIUS_MAX, CELSIUS_MIN, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
+from kit.profile.fields import CELSIUS_MAX, CELSIUS_MIN, CENTURY_NS, COUNT_MAX, CPU_MAX, MHZ_MAX, WATTS_MAX, YEAR_NS
 
 if TYPE_CHECKING:
     from kit.profile.cell import Cell
-    from kit.profile.clock import Certificate, Distribution
-    from kit.profile.identity import Facts
-    from kit.profile.launch import Blocks, Fit, Launch
-    from kit.profile.reason import Reason
-    from kit.profile.schema import CellResult, Group, Profile
-    from kit.profile.sensor import Energy, SensorSummary
+    from kit.profile.facts import Facts
+    from kit.profile.fields import Reason
+    from kit.profile.instruments import Certificate, Distribution, Energy, SensorSummary
+    from kit.profile.schema import Blocks, CellResult, Fit, Group, Launch, Profile
 
 Limits = tuple[float, float]
 
 # Nanoseconds since 1970 have 64 bits until 2262.
 YEARS = range(1970, 2262)
 # The growth of a process's memory, and no count: it shrinks, too.
-SHRINKING = ("process.resident_b",)
+SHRINKING = "process.resident_b"
+# Later than any block of a launch begins or ends.
+LAST_NS = CENTURY_NS + YEAR_NS
 # Values that are rounded before they are averaged exceed their limit by less.
 ROUNDING = 1.1
 ROUNDED = 1e-9
@@ -131,8 +132,19 @@ def check_plan(cells: Iterable[str], groups: Iterable[Group]) -> dict[str, Colle
 
 def _check_cells(profile: Profile) -> None:
     members = check_plan([result.key for result in profile.cells], profile.groups)
-    launches = set[tuple[int, str, str]]()
-    count = steps = failures = 0
+    if not _cells_are_fine(profile, members):
+        _find_in_cells(profile, members)
+    if (sidecar := profile.sidecar) is not None:
+        launches = [launch for result in profile.cells for launch in result.launches]
+        steps, failures = sum(map(steps_of, launches)), sum(launch.failure is not None for launch in launches)
+        if not 0 <= steps - sidecar.steps <= failures:
+            raise CheckError(f"Expected the steps of all launches, {steps}", "sidecar.steps")
+
+
+def _find_in_cells(profile: Profile, members: Mapping[str, Collection[str]]) -> None:
+    """Raise the CheckError of the first value that cannot be, if there is one."""
+    places = set[tuple[int, str, str]]()
+    count = 0
     for index, result in enumerate(profile.cells):
         where = f"cells[{index}]"
         if result.key != result.cell.key:
@@ -143,17 +155,99 @@ def _check_cells(profile: Profile) -> None:
                 raise CheckError("Expected the key of its cell", f"{where}.launches[{number}].cell_key")
             if launch.cell_key not in members.get(launch.group, ()):
                 raise CheckError("Expected a group that has its cell", f"{where}.launches[{number}].group")
-            launches.add((launch.round, launch.cell_key, launch.group))
+            places.add((launch.round, launch.cell_key, launch.group))
             count += 1
-            if len(launches) < count:
+            if len(places) < count:
                 raise CheckError("Expected one launch a round", f"{where}.launches[{number}].round")
             try:
                 check_launch(result.cell, launch)
             except CheckError as error:
                 raise error.below(f"{where}.launches[{number}]") from None
-            steps, failures = steps + steps_of(launch), failures + (launch.failure is not None)
-    if profile.sidecar is not None and not 0 <= steps - profile.sidecar.steps <= failures:
-        raise CheckError(f"Expected the steps of all launches, {steps}", "sidecar.steps")
+
+
+def _cells_are_fine(profile: Profile, members: Mapping[str, Collection[str]]) -> bool:
+    """Return whether all cells are fine; False: one may not be, which `_find_in_cells` looks for.
+
+    Each rule is as strict as the one by which `check_launch` looks at a single launch, or stricter.
+    """
+    places: set[tuple[str, int, str]] = set()
+    moments: set[str] = set()
+    certificates: list[Certificate] = []
+    plain: list[Blocks] = []
+    count = 0
+    try:
+        for result in profile.cells:
+            key, cell, groups = result.key, result.cell, set()
+            if key != cell.key:
+                return False
+            _check_result(result, "", measured=profile.measured)
+            for launch in result.launches:
+                if launch.cell_key != key:
+                    return False
+                groups.add(launch.group)
+                places.add((launch.group, launch.round, key))
+                moments.add(launch.started)
+                if launch.certificate is not None:
+                    certificates.append(launch.certificate)
+                if launch.blocks.steps and launch.ranks:
+                    _check_blocks(launch.blocks, "", has_ranks=True)
+                elif launch.blocks.steps:
+                    plain.append(launch.blocks)
+                _check_outcome(cell, launch)
+            if any(key not in members.get(group, ()) for group in groups):
+                return False
+            count += len(result.launches)
+        for moment in moments:
+            _check_date(moment, "")
+    except CheckError:
+        return False
+    return len(places) == count and _certificates_grow(certificates) and _blocks_are_fine(plain)
+
+
+def _certificates_grow(certificates: Iterable[Certificate]) -> bool:
+    """Return whether the percentiles of all certificates certainly grow."""
+    for certificate in certificates:
+        for spread in (certificate.null_interval, certificate.path_cost):
+            least_ns, most_ns = spread.min_ns, spread.max_ns
+            if not least_ns <= spread.median_ns <= spread.p99_ns <= spread.p999_ns <= most_ns:
+                return False
+            if not least_ns <= spread.mean_ns <= most_ns:
+                return False
+    return True
+
+
+def _blocks_are_fine(launches: Sequence[Blocks]) -> bool:
+    """Return whether the blocks of all launches are certainly fine; each launch has some, and no ranks."""
+    columns: tuple[list[Any], ...] = ([], [], [], [], [], [], [])
+    begins_ns, followings_ns, spans_ns, durations_ns, medians_ns, steps, differences = columns
+    shortest_ns = YEAR_NS  # of the launches
+    for blocks in launches:
+        begin_ns, span_ns = blocks.begin_ns, blocks.span_ns
+        if begin_ns[-1] - begin_ns[0] > YEAR_NS:
+            return False
+        begins_ns += begin_ns
+        followings_ns += begin_ns[1:]
+        followings_ns.append(LAST_NS)
+        spans_ns += span_ns
+        durations_ns += blocks.duration_ns
+        medians_ns += blocks.median_ns
+        steps += blocks.steps
+        shortest_ns = min(shortest_ns, sum(span_ns))
+        growing = blocks.counters.copy()
+        growing.pop(SHRINKING, None)
+        for values in growing.values():
+            differences += values
+    try:
+        return (
+            all(map(le, durations_ns, spans_ns))
+            and all(map(le, steps, durations_ns))
+            and all(map(le, medians_ns, spans_ns))
+            and all(map(le, map(add, begins_ns, spans_ns), followings_ns))
+            and min(differences, default=0) >= 0
+            and sum(differences) <= CPU_MAX * shortest_ns
+        )
+    except TypeError:  # no step of a block was waited for, or a reading failed
+        return False
 
 
 def _check_group(group: Group, keys: Collection[str], where: str) -> None:
@@ -168,21 +262,23 @@ def _check_group(group: Group, keys: Collection[str], where: str) -> None:
 def _check_result(result: CellResult, where: str, *, measured: bool) -> None:
     if measured and result.cell.batch < 1:
         raise CheckError("Expected `int` >= 1", f"{where}.cell.batch")
-    if result.all_cycles_ns is not None and len(result.all_cycles_ns) != 3:  # noqa: PLR2004 - p50, p95 and p99
+    if (all_cycles_ns := result.all_cycles_ns) is not None and len(all_cycles_ns) != 3:  # noqa: PLR2004 - p50, p95, p99
         raise CheckError("Expected three percentiles", f"{where}.all_cycles_ns")
-    for name, percentiles in (
-        ("p99_ns", [result.p50_ns, result.p95_ns, result.p99_ns]),
-        ("all_cycles_ns", result.all_cycles_ns or []),
-    ):
-        known = [time_ns for time_ns in percentiles if time_ns is not None]
-        if known != sorted(known):
-            raise CheckError("Expected percentiles that grow", f"{where}.{name}")
+    if not _grow((result.p50_ns, result.p95_ns, result.p99_ns)):
+        raise CheckError("Expected percentiles that grow", f"{where}.p99_ns")
+    if all_cycles_ns is not None and not _grow(all_cycles_ns):
+        raise CheckError("Expected percentiles that grow", f"{where}.all_cycles_ns")
     for number, published in enumerate(result.published):
         if published.figure in SCORES and published.value > 1:
             raise CheckError("Expected `float` <= 1.0", f"{where}.published[{number}].value")
         _check_unit(published.figure, published.value, f"{where}.published[{number}]")
         if published.figure not in SCORES and published.value <= 0:
             raise CheckError("Expected `float` > 0.0", f"{where}.published[{number}].value")
+
+
+def _grow(percentiles_ns: Iterable[int | None]) -> bool:
+    known_ns = [time_ns for time_ns in percentiles_ns if time_ns is not None]
+    return known_ns == sorted(known_ns)
 
 
 def steps_of(launch: Launch) -> int:
@@ -211,21 +307,28 @@ def check_launch(cell: Cell, launch: Launch) -> None:
     _check_date(launch.started, "started")
     if launch.blocks.steps:
         _check_blocks(launch.blocks, "blocks", has_ranks=bool(launch.ranks))
+    if launch.certificate is not None:
+        _check_certificate(launch.certificate, "certificate")
+    _check_outcome(cell, launch)
+
+
+def _check_outcome(cell: Cell, launch: Launch) -> None:
+    """Check what a launch came to besides its blocks, most of which few launches have."""
     if launch.fit is not None:
         _check_fit(launch.fit, "fit")
     if launch.p95_ns is not None and launch.p99_ns is not None and launch.p95_ns > launch.p99_ns:
         raise CheckError("Expected percentiles that grow", "p99_ns")
-    if launch.certificate is not None:
-        _check_certificate(launch.certificate, "certificate")
-    for name, summary in launch.sensors.items():
-        _check_summary(name, summary, "sensors")
-    for number, energy in enumerate(launch.energy):
-        _check_energy(energy, f"energy[{number}]")
+    if launch.sensors:
+        for name, summary in launch.sensors.items():
+            _check_summary(name, summary, "sensors")
+    if launch.energy:
+        for number, energy in enumerate(launch.energy):
+            _check_energy(energy, f"energy[{number}]")
     if launch.notes or launch.failure is not None or launch.turns_reason is not None or launch.sensor_reasons:
         failure = None if launch.failure is None else launch.failure.reason
         _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], "reasons")
         _check_reasons([failure], "failure")
-    if (ranks := len(launch.ranks)) > cell.devices:
+    if launch.ranks and (ranks := len(launch.ranks)) > cell.devices:
         raise CheckError(f"Expected at most {cell.devices} ranks, not {ranks}", "ranks")
 
 
@@ -262,7 +365,7 @@ def _check_counters(counters: Mapping[str, list[int]], most_ns: int, where: str)
     for name, values in counters.items():
         is_time = name.endswith("_ns")
         is_too_high = is_time and sum(values) > CPU_MAX * most_ns
-        if name not in SHRINKING and (min(values) < 0 or is_too_high):
+        if name != SHRINKING and (min(values) < 0 or is_too_high):
             raise CheckError("Expected what its blocks allow", f"{where}.counters.{name}")
 
 
@@ -306,13 +409,14 @@ def _check_certificate(certificate: Certificate, where: str) -> None:
 
 
 def _check_facts(facts: Facts, where: str) -> None:
+    inside = f"{where}.facts"
     for name, value in facts.facts.items():
         if type(value) is int or type(value) is float:
             # A limit of memory that is none is the largest number of 64 bits.
             if not name.endswith("limit_b"):
-                _check_unit(name, value, f"{where}.facts")
+                _check_unit(name, value, inside)
             if not (CELSIUS_MIN if name.endswith("_c") else 0) <= value <= 2**63 - 1:
-                raise CheckError(_between((0, 2**63 - 1)), f"{where}.facts.{name}")
+                raise CheckError(_between((0, 2**63 - 1)), f"{inside}.{name}")
     _check_reasons(facts.reasons.values(), where)
 
 

@@ -1,6 +1,7 @@
 """Numbers that no machine has, and parts that contradict each other: one line that says where, and nothing printed."""
 
 import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ from refusals import refused
 
 from kit.cli.app import app
 from kit.compare.meter import MeterFileError, read_meter
-from kit.profile.launch import Fit
-from kit.profile.schema import Published
+from kit.profile import consistency
+from kit.profile.schema import Fit, Published
 from kit.profile.store import canonical_json, profile_digest, read_profile
 
+REPOSITORY = Path(__file__).parents[2]
 FIT = Fit(epochs=1, updates=30, epoch_updates=30, reference_ns=[1.0 * MS], test_ns=5 * MS, confusion=[[3, 1], [0, 4]])
 MEASURED = {
     "sensors": sampled(**{"nvml.0.utilization": (90.0, 99.0, "%"), "power": (90.0, 120.0, "W")}),
@@ -135,6 +137,14 @@ def test_what_cannot_be_is_one_line_that_says_where(tmp_path, where, value):
 
 def test_a_profile_with_a_number_of_each_kind_is_read(tmp_path):
     assert read_profile(sealed(tmp_path / "run.json", msgspec.to_builtins(built())))
+
+
+def test_no_launch_of_a_fine_profile_is_looked_at_by_itself(monkeypatch):
+    monkeypatch.setattr(consistency, "_find_in_cells", pytest.fail)
+    references = [*(REPOSITORY / "profiles/reference").glob("*.json")]
+    assert len(references) > 5
+    for path in references:
+        read_profile(path)
 
 
 def test_a_launch_is_there_once(tmp_path):

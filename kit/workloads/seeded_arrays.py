@@ -1,4 +1,9 @@
-"""Batches: what a step takes, cut from a data set before any clock runs."""
+"""What a step begins with and takes, drawn from the seed in NumPy so that every backend has the same numbers.
+
+initial_weights     of a network, by name
+batch_pool          batches that steps cycle through, cut from a data set before any clock runs
+Epochs              the training split in whole batches, in another order in each epoch
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.workloads.data.dataset import Dataset, Samples
-from kit.workloads.workload import Workload
+from kit.workloads.datasets import Dataset, Samples
+from kit.workloads.workload import Weight, Workload
 
+Weights = dict[str, NDArray[np.float32]]
+
+# Vectors stay orthonormal to 1e-5, and the same seed gives the same numbers on another processor's LAPACK.
+ORTHOGONAL_DECIMALS = 6
 # Distinct batches that the steps of a launch cycle through. Enough that no cache keeps the inputs from one round to
 # the next (26 MB at batch 128 on MNIST), few enough to be resident on any device.
 POOL_BATCHES = 64
@@ -24,6 +33,57 @@ POOL_BATCHES_MIN = 2
 # Frameworks take a NumPy array on the CPU without a copy only where it begins on such a boundary (Eigen's and XLA's
 # largest alignment). Where malloc puts an array varies from launch to launch; a step's time must not.
 _ALIGNMENT_B = 64
+
+
+def initial_weights(workload: Workload, seed: int) -> Weights:
+    """Return name -> float32 array, such as ``dense_0.kernel``; the same for the same seed on every machine."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return {
+        f"{placed.name}.{name}": _initial(weight, generator)
+        for placed in workload.placed_layers()
+        for name, weight in placed.weights.items()
+    }
+
+
+def _initial(weight: Weight, generator: np.random.Generator) -> NDArray[np.float32]:
+    match weight.initializer:
+        case "zeros":
+            return np.zeros(weight.shape, np.float32)
+        case "ones":
+            return np.ones(weight.shape, np.float32)
+        case "unit_forget":
+            # Jozefowicz et al. 2015, "An empirical exploration of recurrent network architectures", section 3.2.
+            return np.repeat(np.array([0, 1, 0, 0], np.float32), weight.shape[0] // 4)
+        case "small_uniform":
+            return generator.uniform(-0.05, 0.05, weight.shape).astype(np.float32)
+        case "orthogonal":
+            return _orthogonal(weight.shape, generator)
+        case "glorot_uniform":
+            # Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks",
+            # eq. 16, as Keras counts the fans: each includes the receptive field.
+            *field, inputs, outputs = weight.shape
+            limit = math.sqrt(6.0 / (math.prod(field) * (inputs + outputs)))
+            return generator.uniform(-limit, limit, weight.shape).astype(np.float32)
+
+
+def _orthogonal(shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.float32]:
+    """Return (rows, columns) whose shorter side's vectors are orthonormal.
+
+    Saxe et al. 2014, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks".
+    """
+    q, r = np.linalg.qr(generator.standard_normal((max(shape), min(shape))))
+    q *= np.sign(np.diag(r))  # else the decomposition decides the signs, and they are not uniform
+    return np.round(q if shape[0] >= shape[1] else q.T, ORTHOGONAL_DECIMALS).astype(np.float32)
+
+
+def weights_sha256(weights: Weights) -> str:
+    """Return the SHA-256 over names, shapes and little-endian bytes, in name order."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        array = np.ascontiguousarray(weights[name], dtype="<f4")
+        digest.update(f"{name}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 class HostBatch(NamedTuple):

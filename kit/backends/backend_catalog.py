@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from kit import backends
-from kit.backends.entry import BackendEntry, BackendError
-from kit.backends.environment import keeps_defaults
+from kit.backends.entry import BackendEntry, BackendError, keeps_defaults
 from kit.workloads.installed import discover, installed
 
 if TYPE_CHECKING:

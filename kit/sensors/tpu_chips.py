@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from kit.profile.reason import reason
-from kit.sensors.protocol import Sensor, measured
+from kit.profile.fields import reason
+from kit.sensors.sources import Sensor, measured
 
 DEV = Path("/dev")
 PCI = Path("/sys/bus/pci/devices")

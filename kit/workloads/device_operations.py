@@ -25,7 +25,7 @@ FLOAT32_B = 4
 # What is added to the triad's array: too little for any float32 to change, however many steps there are.
 TRIAD_SCALE = 1e-9
 
-Unit = Literal["FLOP/s", "B/s"]
+WorkUnit = Literal["FLOP/s", "B/s"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def networks_among(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if not is_operation(cell)]
 
 
-def work_of(cell: Cell) -> tuple[float, Unit] | None:
+def work_of(cell: Cell) -> tuple[float, WorkUnit] | None:
     """Return what a step of an operation computes or moves; None: it is empty, or of another kit."""
     match cell.workload, cell.parameters:
         case "matmul", {"n": n}:

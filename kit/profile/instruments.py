@@ -1,4 +1,4 @@
-"""What a profile says of each sensor: what it reads, how well, and whether it could be read at all."""
+"""What a profile says of its instruments: how good its clock is, and of each sensor what it reads and how well."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from kit.profile.limits import (
+from kit.profile.fields import (
     Count,
+    Divisor,
+    DivisorNs,
+    EnergyJ,
     ErrorShare,
     FewSamples,
-    Joules,
+    MeanNs,
+    Positive,
+    Quantity,
+    Reason,
+    RepeatCount,
     Signed,
     SignedSpanNs,
     SpanNs,
@@ -18,9 +25,48 @@ from kit.profile.limits import (
     TimeNs,
     Watts,
 )
-from kit.profile.reason import Reason
 
+ClockSource = Literal["monotonic_raw", "tsc", "cntvct"]
+ClockChoice = Literal["auto", "monotonic_raw", "tsc", "cntvct"]
 SensorStatus = Literal["measured", "modelled", "unavailable"]
+EnergyKind = Literal["steady", "compile", "fit"]
+# How far a figure can be trusted, best first.
+Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
+NO_SENSOR = "none"  # for a long block that only an external meter may have seen
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # it holds nothing that could refer to it
+    """Repeated measurements of one interval."""
+
+    min_ns: MeanNs
+    median_ns: MeanNs
+    p99_ns: MeanNs
+    p999_ns: MeanNs
+    max_ns: MeanNs
+    mean_ns: MeanNs
+    count: RepeatCount
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """Counter ticks against CLOCK_MONOTONIC_RAW: tightest of `brackets` two-sided reads `span_ns` apart."""
+
+    ticks_per_s: Divisor
+    span_ns: TimeNs
+    uncertainty_ppm: Quantity  # bracket widths over the span
+    brackets: Positive
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """How good the clock is, measured here and now. Overhead is reported, never subtracted."""
+
+    source: ClockSource  # what a stamp reads
+    source_reason: str  # why this source, and why not a finer one
+    resolution_ns: DivisorNs  # smallest positive change seen between reads
+    null_interval: Distribution  # two reads back to back, in C
+    path_cost: Distribution  # one stamp as the step loop makes it, through Python
+    calibration: Calibration | None
+    drift_ppm: Quantity | None  # disagreement of calibrations at start and end; null for a source that needs none
+    shortest_step_ns: SpanNs  # 1000 median null intervals; a shorter step may not be timed singly
 
 
 class SensorReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +123,6 @@ class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
     samples: FewSamples
 
 
-EnergyKind = Literal["steady", "compile", "fit"]
-# How far a figure can be trusted, best first.
-Tier = Literal["external_meter", "device_counter", "integrated_power", "modelled"]
-NO_SENSOR = "none"  # for a long block that only an external meter may have seen
-
-
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
     """Energy from one sensor over a part of a launch, or why there is none.
 
@@ -90,7 +130,7 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     sensor: str
-    joules_j: Joules | None
+    joules_j: EnergyJ | None
     window_ns: SpanNs | None  # that the joules cover: within the block, as a rule from one update to another
     samples: Count  # trained or inferred in the block; 0: of a compilation
     block_ns: SpanNs

@@ -1,14 +1,15 @@
-"""What a number or a name in a profile may be, by its kind: types of fields, which msgspec checks as it decodes.
+"""What a field of a profile may hold: a number or a name by its kind, or the reason why it is null.
 
-A limit is what no machine and no run reaches. It keeps sums within 64 bits, and out of reports what nobody measured.
-`kit.profile.check` checks what depends on a second field.
+msgspec checks the types of fields as it decodes. A limit is what no machine and no run reaches. It keeps sums within
+64 bits, and out of reports what nobody measured. `kit.profile.consistency` checks what depends on a second field,
+and `kit.report.sentences` writes the sentences of reasons.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 # No machine has been up for a century, and no launch takes a year.
 CENTURY_NS: Final = 36_525 * 86_400 * 10**9
@@ -37,11 +38,11 @@ Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 FewSteps = Annotated[int, Meta(ge=0, le=10**9)]
 # A sensor is read some hundred times a second.
 FewSamples = FewSteps
-Repeats = Annotated[int, Meta(ge=1, le=10**9)]
+RepeatCount = Annotated[int, Meta(ge=1, le=10**9)]
 Difference = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Round = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
-Cpu = Annotated[int, Meta(ge=0, le=CPU_MAX)]
+CpuNumber = Annotated[int, Meta(ge=0, le=CPU_MAX)]
 ThreadCount = Annotated[int, Meta(ge=1, le=CPU_MAX)]  # of devices and hosts, too
 Parameter = Annotated[int, Meta(ge=0, le=PARAMETER_MAX)]
 Batch = Annotated[int, Meta(ge=0, le=BATCH_MAX)]  # 0: a document does not say it
@@ -56,7 +57,7 @@ PRECISION_MAX_PCT: Final = 1e6
 Precision = Annotated[float, Meta(gt=0, le=PRECISION_MAX_PCT)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_NS / 1e9)]
-Share = Annotated[float, Meta(ge=0, le=1)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 # An error may be many times what was measured.
 ErrorShare = Annotated[float, Meta(ge=0, le=1e6)]
 Quantity = Annotated[float, Meta(ge=0, le=1e18)]
@@ -66,7 +67,7 @@ MeanNs = Annotated[float, Meta(ge=0, le=YEAR_NS)]
 Divisor = Annotated[float, Meta(gt=0, le=1e18)]
 DivisorNs = Annotated[float, Meta(gt=0, le=YEAR_NS)]
 Watts = Annotated[float, Meta(ge=0, le=WATTS_MAX)]
-Joules = Annotated[float, Meta(ge=0, le=WATTS_MAX * YEAR_NS / 1e9)]
+EnergyJ = Annotated[float, Meta(ge=0, le=WATTS_MAX * YEAR_NS / 1e9)]
 Celsius = Annotated[float, Meta(ge=CELSIUS_MIN, le=CELSIUS_MAX)]
 MHz = Annotated[float, Meta(ge=0, le=MHZ_MAX)]
 
@@ -75,3 +76,16 @@ MHz = Annotated[float, Meta(ge=0, le=MHZ_MAX)]
 Name = Annotated[str, Meta(pattern=r"^[^/\\\x00-\x1f\x7f]{1,200}(?![\s\S])")]
 VariantName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,99}(?![\s\S])")]
 FileName = Annotated[str, Meta(pattern=r"^[^/\\\x00-\x1f\x7f]{1,255}(?![\s\S])")]
+Value = Int64 | float | str
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """A code, such as ``cgroup_throttled``, and the values that go with it, units in their names."""
+
+    code: str
+    values: dict[str, Value] = {}
+
+
+def reason(code: str, **values: Value) -> Reason:
+    """``reason("too_short", window_s=2.0, needed_s=10.0)``."""
+    return Reason(code=code, values=values)

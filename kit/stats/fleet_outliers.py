@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.special import chdtri, stdtr
 
-from kit.stats.estimate import ALPHA, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, estimate
-from kit.stats.multiple_tests import p_equivalent
-from kit.stats.runs import RunLevel, over_runs
+from kit.stats.estimate import ALPHA, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, estimate, p_equivalent
+from kit.stats.sessions import RunLevel, over_runs
 
 # Fewer do not show how much nodes differ: that is assumed then, as of two runs.
 NODES_FOR_SPREAD = 4

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kit.profile.cell import FRAMEWORKS_OWN
-from kit.workloads.optimizers import SGD
-from kit.workloads.workload import Workload
+from kit.workloads.workload import SGD, Workload
 
 # Losses recorded per launch: long enough for a wrong gradient to show. Of 36 pairs of correct programs 7 differed by
 # more than the tolerance within 16 losses, 1 within 8: updates enlarge rounding (docs/trust/measurements.md).
