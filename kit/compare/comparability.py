@@ -12,6 +12,7 @@ losses: programs that should compute the same thing do where these agree, step b
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
@@ -124,7 +125,8 @@ def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFac
             {f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits}
         ),
         losses=tuple(parity.losses) if parity is not None else (),
-        start=f"{parity.weights_sha256} {parity.batches_sha256}" if parity is not None else "",
+        # Cells of a thousand runs begin alike.
+        start=sys.intern(f"{parity.weights_sha256} {parity.batches_sha256}") if parity is not None else "",
         run_facts=run_facts,
     )
 

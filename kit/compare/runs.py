@@ -90,7 +90,7 @@ class Sample:
     table: str = ""  # of several sides: the group of the same cell on the first side that has it
     values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
     levels: dict[str, RunLevel | None] = field(default_factory=dict)  # by metric, without the times of its run
-    loaded: set[Any] | None = None  # what its launches had imported; null: nobody has asked
+    loaded: frozenset[Any] | None = None  # what its launches had imported; null: nobody has asked
     _known: dict[object, Any] = field(default_factory=dict)
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
@@ -276,9 +276,9 @@ class Run:
         for sample in self.samples.values():
             for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
                 getattr(sample, name)
-            sample.launches, sample.together, sample._known = [], None, {}
-            # A dictionary that lost its entries stays as large as it was.
-            of_launches = ("figures", "good", "measured")
+            sample.launches = []
+            # A dictionary that lost its entries stays as large as it was. A field that it lacks has its default.
+            of_launches = ("figures", "good", "measured", "together", "percentiles_ns", "_known")
             sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
         self.rounds = CleanRounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):

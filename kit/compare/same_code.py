@@ -37,11 +37,11 @@ class SameCode(NamedTuple):
     files: int | None  # that both loaded, and nothing else; null: it was not recorded
 
 
-def loaded(sample: Sample) -> set[Loaded]:
+def loaded(sample: Sample) -> frozenset[Loaded]:
     """Return what the launches of a cell had imported; nothing where that was not recorded."""
     if sample.loaded is None:
         codes = [launch.record.imported for launch in sample.measured]
-        sample.loaded = {_loaded(code) for code in codes if code is not None}
+        sample.loaded = frozenset([_loaded(code) for code in codes if code is not None])
     return sample.loaded
 
 
