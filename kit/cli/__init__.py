@@ -14,6 +14,7 @@ import click
 
 from kit.cli.app import app
 from kit.errors import KitError
+from kit.nearest import choices
 from kit.printable import printable_line
 
 EXIT_BAD = 2
@@ -29,8 +30,6 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _not_a_choice(refusal: re.Match[str]) -> str:
-    from kit.suites.toml_mistake import choices
-
     known = re.findall("'([^']*)'", refusal[2])
     return f"{refusal[1]!r} is not a choice; {choices(refusal[1], known)}"
 
