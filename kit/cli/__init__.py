@@ -13,12 +13,10 @@ from pathlib import Path
 import click
 
 from kit.cli.app import app
-from kit.errors import KitError
+from kit.errors import EXIT_BAD, EXIT_INTERRUPTED, KitError
 from kit.nearest import choices
 from kit.printable import printable_line
 
-EXIT_BAD = 2
-EXIT_INTERRUPTED = 130
 # Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
 OUT_OF = {

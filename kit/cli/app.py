@@ -13,8 +13,8 @@ from kit.version import __version__
 
 # In the order of `kit --help`: each verb's file and its line there. A file is imported when its verb is called.
 VERBS = {
-    "run": ("run", "Measure a suite and write its profile."),
-    "compare": ("compare", "Compare the cells of a profile, or several profiles, with verdicts."),
+    "run": ("run_and_selftest", "Measure a suite and write its profile."),
+    "compare": ("compare_command", "Compare the cells of a profile, or several profiles, with verdicts."),
     "audit": ("audit", "Check profiles for power, utilization and fairness problems."),
     "report": ("report", "Write profiles as one page that opens anywhere."),
     "plot": ("plot", "Draw profiles as SVG, PNG or PDF."),
@@ -26,7 +26,7 @@ VERBS = {
     "launch": ("launch", "Measure in a container, with Docker or Podman."),
     "fleet": ("fleet", "Measure every node of a cluster and name the slow ones."),
     "doctor": ("listings", "Report what this machine can and cannot measure, and why."),
-    "selftest": ("selftest", "Measure the smallest slowdown this machine can detect."),
+    "selftest": ("run_and_selftest", "Measure the smallest slowdown this machine can detect."),
 }
 
 

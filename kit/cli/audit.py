@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kit.cli.compare_command import CompareRequest
 from kit.cli.options import (
-    METER,
     PROFILES,
     format_options,
     in_processes,
     labels_of,
+    option_from,
     print_report,
     profile_files,
     read_meter,
@@ -41,7 +42,7 @@ EXIT_UNREADABLE, FAIL_ON = 2, "warning"
     show_default=True,
     help="Exit 1 if a finding is at least this severe; else 5 if a check could not run; else 0.",
 )
-@METER
+@option_from(CompareRequest, "meter_file")
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")
 @click.option("--without", multiple=True, metavar="NAME,…", help="Skip this rule (repeatable).")
 @without_collector

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kit.cli.compare import run_comparison
+from kit.cli.compare_command import run_comparison
 from kit.cli.options import check_out, labels_of, say
 from kit.files import inside, write_atomically
 from kit.profile.store import read_profile

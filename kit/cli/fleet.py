@@ -104,7 +104,7 @@ def _measured(
     """Measure what is missing, and a slower node once more, and judge all profiles of the folder."""
     from msgspec.structs import replace
 
-    from kit.cli.run import parse_request
+    from kit.cli.run_and_selftest import parse_request
     from kit.compare.fleet import Absent
     from kit.fleet.reframe_settings import FleetPlan
     from kit.fleet.run import measure, nodes_left

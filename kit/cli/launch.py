@@ -96,8 +96,7 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
 
 def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
-    from kit.cli.run import parse_request
-    from kit.cli.selftest import selftest
+    from kit.cli.run_and_selftest import parse_request, selftest
     from kit.engine.launch import ContainerRun
     from kit.suites.suite import load_suite
     from kit.workloads.data.dataset import data_folder

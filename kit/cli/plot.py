@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kit.cli.compare import framework_titles
+from kit.cli.compare_command import framework_titles
 from kit.cli.options import PROFILES, check_out, echo_first, labels_of, profile_files
 from kit.extras import need
 from kit.files import write_atomically

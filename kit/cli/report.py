@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kit.cli.compare import CompareRequest, compared, framework_titles, table_with_published
+from kit.cli.compare_command import CompareRequest, compared, framework_titles, table_with_published
 from kit.cli.options import PROFILES, check_out, labels_of, profile_files, without_collector
 from kit.errors import KitError
 from kit.files import write_atomically

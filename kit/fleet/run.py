@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kit.environment import FLEET_PLAN
-from kit.errors import KitError
+from kit.errors import EXIT_INTERRUPTED, KitError
 from kit.files import write_atomically
 from kit.fleet.reframe_settings import SYSTEM, FleetPlan, read_plan
 from kit.profile.reason import Reason, reason
@@ -39,7 +39,7 @@ REWRITTEN = re.compile(r"""[\s"'$`\\]""")
 class InterruptedFleetError(KitError):
     """Ctrl-C; ReFrame has taken its jobs back."""
 
-    exit_code = 130
+    exit_code = EXIT_INTERRUPTED
 
 
 def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:

@@ -1,8 +1,8 @@
-"""What a run is asked for, and the suite that comes of it.
+"""What a run is asked for.
 
 The command line, `kit launch`, `kit fleet`, the self-test and Python code each make a `RunRequest`.
 
-RunRequest ─► requested_suite ─► Suite ─► plan
+RunRequest ─► `kit.suites.plan`: Plan
            └► to_argv ─► `kit run …` in a container or on a node ─► the same RunRequest
 """
 
@@ -11,91 +11,161 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import field
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from kit.backends.catalog import FRAMEWORKS
-from kit.backends.program.about import OWN_AXES
+from kit.devices.catalog import DEVICES
+from kit.option import Option, typed_fields
+from kit.printable import printable_line
 from kit.profile.cell import Feed, Task
 from kit.profile.clock import ClockChoice
-from kit.suites.plan import DEFAULT_COMPILE_MODE, plan_cells
-from kit.suites.program import program_file, programs_given
-from kit.suites.suite import (
-    DEFAULT_SUITE,
-    FIELDS,
-    QUICK_SUITE,
-    VARIANT_NAME,
-    Axes,
-    Measure,
-    Suite,
-    SuiteError,
-    VariantTable,
-    load_suite,
-    suite_file,
-)
-from kit.workloads.catalog import WORKLOADS, parameters_of
-from kit.workloads.operations import OPERATIONS
+from kit.profile.limits import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
+from kit.suites.programs import program_file
+from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, VARIANT_NAME, SuiteError, VariantTable, suite_file
 
+# What every framework takes for a seed.
+SEED_MAX = 2**31 - 1
+# This keeps infinity out.
+SECONDS_MAX = 1e9
+# Longer names make rows of a table that nobody reads.
+LABEL_MAX = 60
+PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # A resumed run may have other values of these; everything else was decided when the run began.
 FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s")
 # Each value of these has its option anew, as a value may have commas.
 REPEATED = ("programs", "parameters", "variants")
-# Options that select among the cells of a suite's tables.
-SELECTIONS = ("workloads", *FIELDS.values())
-# Several values of these are compared unless something else is asked for; more workloads or tasks are more groups.
-SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
-# This is enough for the mean of steps that do not change over an epoch: half a minute where a step takes 0.3 s.
-QUICK_FIT_STEPS = 50
-# The best round of a ceiling counts: a second start shows whether the first was slow.
-CEILING_ROUNDS = 2
 # A comma begins the next setting of a variant only before one of these: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
 _EXAMPLE = "for example --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
+Names = tuple[str, ...]
+Counts = tuple[int, ...]
 
-class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run is asked for; in JSON each field has the name of its option.
 
-    A field that is empty or null leaves the choice to the suite.
-    """
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
-    suite: str = field(name="SUITE", default="")  # a built-in name, or a .toml file
-    backends: tuple[str, ...] = field(name="--backend", default=())
-    workloads: tuple[str, ...] = field(name="--workload", default=())
-    programs: tuple[str, ...] = field(name="--program", default=())  # my_model.py:function, or a module's
-    devices: tuple[str, ...] = field(name="--device", default=())  # kinds: cpu, gpu, tpu
-    device_counts: tuple[int, ...] = field(name="--devices", default=())  # that share a batch
-    hosts: int = field(name="--hosts", default=1)  # of a Slurm allocation, which share the devices
-    tasks: tuple[Task, ...] = field(name="--task", default=())
-    batches: tuple[int, ...] = field(name="--batch", default=())  # samples
-    parameters: dict[str, tuple[int, ...]] = field(name="--parameter", default_factory=dict)
-    precisions: tuple[str, ...] = field(name="--dtype", default=())
-    threads: tuple[int, ...] = field(name="--threads", default=())
-    compile_modes: tuple[str, ...] = field(name="--compile-mode", default=())
-    feeds: tuple[Feed, ...] = field(name="--feed", default=())
-    variants: dict[str, VariantTable] = field(name="--variant", default_factory=dict)
-    compare: tuple[str, ...] = field(name="--compare", default=())  # axes
-    rounds: int | None = field(name="--rounds", default=None)
-    precision_pct: float | None = field(name="--until-precision", default=None)  # of differences: measured until then
-    budget_s: float | None = field(name="--budget", default=None)  # no round begins later
-    quiet_s: float | None = field(name="--wait-for-quiet", default=None)  # to wait for it
-    energy_s: float | None = field(name="--energy", default=None)  # of a long block; 0: no joules
-    data: str = field(name="--data", default="auto")
-    seed: int = field(name="--seed", default=0)
-    clock: ClockChoice = field(name="--clock", default="monotonic_raw")
-    label: str = field(name="--label", default="")
-    ceilings: bool = field(name="--ceilings", default=False)
-    reuse_compiled: bool = field(name="--reuse-compiled", default=False)  # in later rounds, what the first compiled
-    out: str = field(name="--out", default="")  # the profile, or its folder
-    force: bool = field(name="--force", default=False)
-    resume: bool = field(name="--resume", default=False)
-    names_only: bool = field(name="--env-names-only", default=False)  # of variables the profile has no values
-    quick: bool = field(name="--quick", default=False)
-    dry_run: bool = field(name="--dry-run", default=False)
-    as_json: bool = field(name="--json", default=False)
+    suite: Annotated[str, Option("SUITE")] = ""  # a built-in name, or a .toml file
+    backends: Annotated[Names, Option("--backend", "Measure only this framework (repeatable).", "NAME,…")] = ()
+    workloads: Annotated[
+        Names, Option("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
+    ] = ()
+    programs: Annotated[
+        Names,
+        Option(
+            "--program",
+            "Measure a user program: your own network (repeatable).",
+            "[NAME=]FILE.py[:FUNCTION]",
+            read=tuple,
+        ),
+    ] = ()
+    devices: Annotated[Names, Option("--device", "Measure on this kind of device.", choices=tuple(DEVICES))] = ()
+    device_counts: Annotated[
+        Counts,
+        Option("--devices", "Number of devices that share a batch; several values are compared.", "N,…", 1, CPU_MAX),
+    ] = ()
+    hosts: Annotated[
+        int, Option("--hosts", "Divide --devices over N hosts of this Slurm allocation.", "N", 1, CPU_MAX)
+    ] = 1
+    tasks: Annotated[tuple[Task, ...], Option("--task", "Measure only this task (repeatable).")] = ()
+    batches: Annotated[
+        Counts, Option("--batch", "Samples per step; several values are compared.", "N,…", 1, BATCH_MAX)
+    ] = ()
+    parameters: Annotated[
+        dict[str, Counts],
+        Option(
+            "--parameter",
+            "Set a parameter of the network, such as units=64 (repeatable).",
+            "NAME=N,…",
+            read=parameters_given,
+        ),
+    ] = {}
+    precisions: Annotated[
+        Names, Option("--dtype", "Set the numeric precision (axis `precision`).", choices=PRECISIONS)
+    ] = ()
+    threads: Annotated[
+        Counts, Option("--threads", "Number of threads; several values are compared.", "N,…", 1, CPU_MAX)
+    ] = ()
+    compile_modes: Annotated[
+        Names, Option("--compile-mode", "Choose graph, xla, eager, compile or jit.", "MODE,…")
+    ] = ()
+    feeds: Annotated[
+        tuple[Feed, ...],
+        Option("--feed", "Keep batches on the device, or copy each.", choices=("device", "host")),
+    ] = ()
+    variants: Annotated[
+        dict[str, VariantTable],
+        Option(
+            "--variant",
+            "Compare a variant; SET: python=PATH, image=NAME or env=NAME=VALUE (repeatable).",
+            "NAME:SET",
+            read=variants_given,
+        ),
+    ] = {}
+    compare: Annotated[Names, Option("--compare", "Compare over this axis (repeatable).", "AXIS,…")] = ()
+    rounds: Annotated[
+        int | None, Option("--rounds", "Measure N rounds; each starts every cell anew.", "N", 1, ROUNDS_MAX)
+    ] = None
+    precision_pct: Annotated[
+        float | None,
+        Option(
+            "--until-precision", "Measure until differences are known to PCT %.", "PCT", above=0, most=PRECISION_MAX_PCT
+        ),
+    ] = None
+    budget_s: Annotated[
+        float | None, Option("--budget", "Start no round after S seconds.", "S", above=0, most=SECONDS_MAX)
+    ] = None
+    quiet_s: Annotated[
+        float | None,
+        Option("--wait-for-quiet", "Wait up to S seconds for other programs to stop.", "S", above=0, most=SECONDS_MAX),
+    ] = None
+    energy_s: Annotated[
+        float | None,
+        Option(
+            "--energy",
+            "Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
+            "S",
+            above=0,
+            most=SECONDS_MAX,
+            off="Skip the energy blocks; the run is shorter.",
+        ),
+    ] = None
+    data: Annotated[
+        str,
+        Option("--data", "Data set; auto: the set of each network, else synthetic.", "NAME", shows_default=True),
+    ] = "auto"
+    seed: Annotated[
+        int, Option("--seed", "Seed for weights, data and order.", least=0, most=SEED_MAX, shows_default=True)
+    ] = 0
+    clock: Annotated[ClockChoice, Option("--clock", "Use this clock to time steps.", shows_default=True)] = (
+        "monotonic_raw"
+    )
+    label: Annotated[
+        str, Option("--label", "Name the run in tables (default: its file name).", "TEXT", read=label_given)
+    ] = ""
+    ceilings: Annotated[
+        bool, Option("--ceilings", "Also measure peak throughput; report networks as a percentage of it.")
+    ] = False
+    reuse_compiled: Annotated[
+        bool, Option("--reuse-compiled", "Compile in the first round; later rounds reuse that.")
+    ] = False
+    names_only: Annotated[
+        bool, Option("--env-names-only", "Record names of environment variables, without their values.")
+    ] = False
+    out: Annotated[str, Option("--out", "Write the profile to this file or folder.", "PATH")] = ""
+    force: Annotated[bool, Option("--force", "Replace the profile at --out.")] = False
+    resume: Annotated[bool, Option("--resume", "Resume the unfinished run of --out.")] = False
+    quick: Annotated[
+        bool,
+        Option("--quick", "Measure fewer rounds and part of each fit; SUITE defaults to quick."),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", "Print cells, groups and the estimated time; measure nothing."),
+    ] = False
+    as_json: Annotated[bool, Option("--json", "Print the outcome as JSON.")] = False
 
     @property
     def suite_name(self) -> str:
@@ -137,115 +207,6 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 words += [OPTIONS[name], ",".join(map(str, value)) if isinstance(value, list) else str(value)]
         return words
-
-
-# The option of each field; no joules are 0 s of them.
-OPTIONS = dict(zip(RunRequest.__struct_fields__, RunRequest.__struct_encode_fields__, strict=True))
-OPTIONS |= {"no_energy": "--no-energy"}
-
-
-def requested_suite(request: RunRequest) -> Suite:
-    """Return the suite, in its quick form where that is asked for, with what is requested in place of what it says.
-
-    Programs take the place of workloads.
-
-    Raises:
-        SuiteError: no such suite, an axis that there is not, or one that programs bring themselves.
-    """
-    suite = load_suite(request.suite_name)
-    selected = {name: list(getattr(request, name)) for name in SELECTIONS if getattr(request, name)}
-    tables = suite.axes
-    if request.programs:
-        for axis in ("workloads", *OWN_AXES):
-            if axis in selected:
-                raise SuiteError(f"a user program has its own {axis}; leave out {OPTIONS[axis]}")
-        programs = programs_given(request.programs)
-        selected |= OWN_AXES | {"workloads": list(programs)}
-        tables = [replace(tables[0], parameters={})]
-        suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
-    elif request.quick and suite.quick.cells is not None:
-        tables = suite.quick.cells if isinstance(suite.quick.cells, list) else [suite.quick.cells]
-    for axis, values in selected.items():
-        # A table has those of the values that are its own; where some value is in no table, each has all of them.
-        narrowed = [[value for value in values if value in getattr(table, axis)] for table in tables]
-        if not all(any(value in left for left in narrowed) for value in values):
-            narrowed = [values for _ in tables]
-        tables = [replace(table, **{axis: left}) for table, left in zip(tables, narrowed, strict=True) if left]
-    measure = _quick(suite) if request.quick else suite.measure
-    if request.energy_s is not None:
-        measure = replace(measure, energy_s=request.energy_s)
-    if request.rounds is not None:
-        measure = replace(measure, rounds=request.rounds)
-    name = suite.name if not request.quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
-    compared = list(request.compare) or ([] if request.variants else _swept(suite, request) or suite.compare)
-    tables, variants = _with_parameters(tables, request.parameters), request.variants or suite.variants
-    try:
-        changed = replace(suite, name=name, cells=tables, compare=compared, variants=variants, measure=measure)
-    except ValueError as error:
-        raise SuiteError(f"{error}; `kit run --help` lists the options") from None
-    if changed.baseline is not None and (selected or request.compare or request.variants or request.parameters):
-        # Where no cell has the baseline any more, it is the first.
-        left = {str(cell.value(axis)) for cell in plan_cells(changed) for axis in changed.compare}
-        changed = changed if changed.baseline in left else replace(changed, baseline=None)
-    return with_ceilings(changed) if request.ceilings else changed
-
-
-def _swept(suite: Suite, request: RunRequest) -> list[str]:
-    """Return the axes of which several values are requested and which the suite does not compare anyway."""
-    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | request.parameters
-    several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
-    return [] if suite.variants else several
-
-
-def _with_parameters(tables: list[Axes], parameters: dict[str, tuple[int, ...]]) -> list[Axes]:
-    """Return the tables with the parameters that their workloads have, and those that none has, to be refused."""
-    parametric = {*WORKLOADS, *OPERATIONS}
-    known = [
-        {name for workload in table.workloads if workload in parametric for name in parameters_of(workload)}
-        for table in tables
-    ]
-    unknown = set(parameters).difference(*known)
-    return [
-        replace(table, parameters=table.parameters | {n: [*v] for n, v in parameters.items() if n in here | unknown})
-        for table, here in zip(tables, known, strict=True)
-    ]
-
-
-def _quick(suite: Suite) -> Measure:
-    """Return a look in minutes at what the suite measures: fewer rounds, a part of a fit, what its own table says."""
-    measure, quick = suite.measure, load_suite(QUICK_SUITE).measure
-    general = {
-        "rounds": min(measure.rounds, quick.rounds),
-        "cycles": min(measure.cycles, quick.cycles),
-        "energy_rounds": "last",
-        "fit_rounds": 1,
-        "fit_steps": min(measure.fit_steps or QUICK_FIT_STEPS, QUICK_FIT_STEPS),
-        "share": measure.share or quick.share,
-    }
-    written = {name: value for name, value in asdict(suite.quick).items() if name != "cells" and value is not None}
-    return replace(measure, **general | written)
-
-
-def with_ceilings(suite: Suite) -> Suite:
-    """Return the suite with every operation, in the precisions and on the devices, threads and variants of its cells.
-
-    Programs name no framework: beside them every framework's operations are measured.
-    """
-    tables = [
-        replace(
-            axes,
-            workloads=list(OPERATIONS),
-            parameters={},
-            tasks=["infer"],
-            feeds=["device"],
-            compile_modes=[DEFAULT_COMPILE_MODE],
-            **({"backends": FRAMEWORKS, "precisions": ["float32"]} if suite.programs else {}),
-        )
-        for axes in suite.axes
-        if not {*axes.workloads} <= OPERATIONS.keys() - suite.programs.keys()
-    ]
-    measure = replace(suite.measure, ceiling_rounds=suite.measure.ceiling_rounds or CEILING_ROUNDS)
-    return replace(suite, cells=[*suite.axes, *tables], measure=measure) if tables else suite
 
 
 def parameters_given(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -307,3 +268,15 @@ def _variant_text(name: str, table: VariantTable) -> str:
     if table.slowdown_pct or len(_NEXT_SETTING.split(text.partition(":")[2])) > max(1, len(settings)):
         raise SuiteError(f"variant {name}: an option cannot say this; give it in the suite's file")
     return text
+
+
+def label_given(text: str) -> str:
+    """Return the label. ValueError where it is long, or no line."""
+    if len(text) > LABEL_MAX or text != printable_line(text):
+        raise ValueError(f"give one line of at most {LABEL_MAX} printable characters")
+    return text
+
+
+# The option of each field; no joules are 0 s of them.
+OPTIONS = {name: field.option.flag for name, field in typed_fields(RunRequest).items()}
+OPTIONS |= {"no_energy": "--no-energy"}

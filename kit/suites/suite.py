@@ -175,7 +175,7 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.program`)."""
+    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.programs`)."""
 
     path: str  # my_model.py:function, or package.module:function
 
@@ -247,6 +247,11 @@ def published_file(suite: str) -> Path | None:
 def suite_file(name: str) -> Path | None:
     """Return the file that a suite's name stands for, one with a slash or ending in .toml; None: it is built in."""
     return Path(name) if name.endswith(".toml") or "/" in name else None
+
+
+def was_edited(name: str, sha256: str) -> bool:
+    """Return whether a name stands for a file that holds another suite by now; a built-in one is the kit's own."""
+    return suite_file(name) is not None and load_suite(name).sha256 != sha256
 
 
 def load_suite(name: str) -> Suite:

@@ -20,7 +20,7 @@ from actions.composite import run_action
 from kit_process import REPOSITORY
 
 from kit.cli.app import VERBS
-from kit.cli.compare import run_comparison
+from kit.cli.compare_command import run_comparison
 from kit.profile.store import read_profile
 from kit.version import __version__
 

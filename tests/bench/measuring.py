@@ -31,7 +31,7 @@ from kit.runner.ranks import Ranks
 from kit.runner.run import Run
 from kit.runner.worker import Worker
 from kit.runner.worker_spec import WorkerSpec
-from kit.suites.plan import WorkerPlan, plan_cells
+from kit.suites.plan import WorkerPlan, plan_cells, plan_with
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
@@ -84,7 +84,7 @@ def run_rounds(  # noqa: PLR0917
             name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
         )
         used = ensure_data(cells, data)
-        plan = prepare(RunRequest(), suite, cells, variants, skipped=[], data=used)
+        plan = prepare(plan_with(RunRequest(), suite, cells), variants, data=used)
         run = Run.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.cli.app import app
-from kit.cli.run import LABEL_MAX, PRECISIONS, SEED_MAX, parse_request
+from kit.cli.run_and_selftest import parse_request
 from kit.devices.catalog import DEVICES
 from kit.profile.limits import CPU_MAX, PRECISION_MAX_PCT
-from kit.suites.request import OPTIONS, RunRequest
+from kit.suites.request import LABEL_MAX, OPTIONS, PRECISIONS, SEED_MAX, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
 COUNTS = st.integers(1, CPU_MAX)

@@ -8,7 +8,7 @@ from kit.profile.sensor import SensorReport
 from kit.runner.interrupt import StopFlag
 from kit.runner.run import Run
 from kit.runner.time_left import TimeLeft
-from kit.suites.request import with_ceilings
+from kit.suites.plan import with_ceilings
 from kit.suites.suite import Axes
 
 JOULES = SensorReport(

@@ -8,24 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
 from kit.cli.options import (
-    METER,
-    PROFILES,
-    FiniteRange,
     echo_first,
-    format_options,
     in_processes,
     labels_of,
+    options_from,
     print_report,
     profile_files,
     read_meter,
     without_collector,
 )
 from kit.errors import KitError
+from kit.option import Option
 from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
@@ -45,13 +43,13 @@ NAMED_MAX = 20
 EACH = "PRICE, or NAME=PRICE for one side, profile or device (repeatable)."
 
 
-def _axes(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
+def axes_given(names: str) -> tuple[str, ...]:
     """Return the names of axes, which commas separate."""
     return tuple(name for name in names.split(",") if name)
 
 
-def _prices(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
-    """Return each price by whose it is, empty for everybody's; a name may have a `=`."""
+def prices_given(texts: Sequence[str]) -> dict[str, float]:
+    """Return each price by whose it is, empty for everybody's; a name may have a `=`. ValueError where one is none."""
     prices = {}
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -60,33 +58,69 @@ def _prices(_context: click.Context, option: click.Parameter, texts: tuple[str, 
         except ValueError:
             prices[name] = math.nan
         if not 0 <= prices[name] < math.inf:
-            line = f"{text!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform"
-            raise click.BadParameter(line, None, option)
+            raise ValueError(f"{text!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform")
     return prices
 
 
 class CompareRequest(NamedTuple):
     """What `kit compare` is asked for."""
 
-    profiles: tuple[Path, ...]
-    against: tuple[Path, ...] = ()  # the later runs, where there are two sides
-    baseline: str | None = None
-    format_name: str = USUAL
-    wide: bool = False
-    allowed_pct: float | None = None
-    metric: str | None = None
-    by: str | None = None
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    split: tuple[str, ...] = ()
-    terms: str | None = None
-    all_cycles: bool = False
-    table_name: str | None = None
-    meter_file: Path | None = None
-    price_hour: Mapping[str, float] = MappingProxyType({})
-    price_kwh: Mapping[str, float] = MappingProxyType({})
-    force: bool = False
-    why: bool = False
+    profiles: Annotated[tuple[Path, ...], Option("PROFILES")] = ()
+    # The later runs, where there are two sides.
+    against: Annotated[tuple[Path, ...], Option(AGAINST, "Compare these later runs with PROFILES.", "P…")] = ()
+    baseline: Annotated[str | None, Option("--baseline", "Compare with this row, profile or platform.", "NAME")] = None
+    format_name: Annotated[str, Option("--format")] = USUAL
+    wide: Annotated[bool, Option("--wide", "Show every column and every note.")] = False
+    allowed_pct: Annotated[
+        float | None,
+        Option(
+            "--fail-if-slower",
+            "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
+            "PCT",
+            least=0,
+        ),
+    ] = None
+    metric: Annotated[
+        str | None, Option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
+    ] = None
+    by: Annotated[
+        str | None, Option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
+    ] = None
+    rows: Annotated[
+        tuple[str, ...],
+        Option("--rows", "Make a row for each value of these axes.", "A,B", read=axes_given, is_one_text=True),
+    ] = ()
+    columns: Annotated[
+        tuple[str, ...],
+        Option("--columns", "Compare the values of these axes in columns.", "A,B", read=axes_given, is_one_text=True),
+    ] = ()
+    split: Annotated[
+        tuple[str, ...],
+        Option("--split", "Make a table for each value of these axes.", "A,B", read=axes_given, is_one_text=True),
+    ] = ()
+    terms: Annotated[str | None, Option("--filter", "Keep these cells: 'backend=torch,jax batch>=64'.", "TEXT")] = None
+    all_cycles: Annotated[bool, Option("--all-cycles", "Also use the cycles that other programs disturbed.")] = False
+    table_name: Annotated[str | None, Option("--table", "Print the table that SUITE defines.", "SUITE")] = None
+    meter_file: Annotated[
+        Path | None,
+        Option(
+            "--meter",
+            "Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
+            "FILE.csv",
+        ),
+    ] = None
+    price_hour: Annotated[
+        Mapping[str, float],
+        Option("--price-hour", f"Set the price of an hour: {EACH}", "PRICE", read=prices_given),
+    ] = MappingProxyType({})
+    price_kwh: Annotated[
+        Mapping[str, float],
+        Option("--price-kwh", f"Set the price of a kWh: {EACH}", "PRICE", read=prices_given),
+    ] = MappingProxyType({})
+    force: Annotated[bool, Option("--force", "Compare incompatible cells, too; their rows say (forced).")] = False
+    why: Annotated[bool, Option("--why", "Explain the numbers: findings of one run, differences between several.")] = (
+        False
+    )
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
@@ -109,41 +143,14 @@ class CompareCommand(click.Command):
 
 
 @click.command(cls=CompareCommand)
-@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Compare these later runs with PROFILES.")
-@click.option("--baseline", metavar="NAME", help="Compare with this row, profile or platform.")
-@format_options
-@click.option("--wide", is_flag=True, help="Show every column and every note.")
-@click.option(
-    "--fail-if-slower",
-    "allowed_pct",
-    type=FiniteRange(0),
-    metavar="PCT",
-    help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
-)
-@click.option("--metric", metavar="NAME", help="Compare this metric, such as latency or compile. Default: step.")
-@click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
-@click.option("--rows", callback=_axes, default="", metavar="A,B", help="Make a row for each value of these axes.")
-@click.option(
-    "--columns", callback=_axes, default="", metavar="A,B", help="Compare the values of these axes in columns."
-)
-@click.option("--split", callback=_axes, default="", metavar="A,B", help="Make a table for each value of these axes.")
-@click.option("--filter", "terms", metavar="TEXT", help="Keep these cells: 'backend=torch,jax batch>=64'.")
-@click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
-@click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
-@METER
-@click.option(
-    "--price-hour", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of an hour: {EACH}"
-)
-@click.option("--price-kwh", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of a kWh: {EACH}")
-@click.option("--force", is_flag=True, help="Compare incompatible cells, too; their rows say (forced).")
-@click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
+@options_from(CompareRequest)
 @without_collector
-def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareRequest
+def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
     """Compare the cells of one profile, or each cell of several profiles with the same cell of the first.
 
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
+    from kit.compare.compare import OF_MANY_RUNS
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison import comparison_report, why_report
@@ -168,7 +175,8 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
         print_report(_suite_report(request.table_name, request.profiles), request.format_name)
         return 0
     try:
-        comparison = compared(request, judged.name)
+        is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
+        comparison = compared(request, judged.name, () if is_table else OF_MANY_RUNS)
         if judged.name != "step_ns":
             check_measured(comparison)
         if any(prices):
@@ -227,8 +235,8 @@ def table_with_published(profiles: Sequence[tuple[str, Profile]]) -> SuiteTable 
     """Return the table that the suite of these profiles defines, with published figures where one is whole."""
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.suites.plan import is_whole
-    from kit.suites.request import RunRequest, requested_suite
+    from kit.suites.plan import is_whole, requested_suite
+    from kit.suites.request import RunRequest
     from kit.suites.suite import builtin_suites, published_file
 
     used = profiles[0][1].suite.name
@@ -286,17 +294,23 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     return suite_report(table)
 
 
-def compared(request: CompareRequest, judged: str) -> Comparison:
-    """Return the comparison by one metric."""
-    from kit.compare.axes import Axes, filter_runs
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, compare
+def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) -> Comparison:
+    """Return the comparison by one metric.
 
-    paths, has_axes, names = [*request.profiles, *request.against], any(request.axes), None
+    Args:
+        request: what is compared with what.
+        judged: the metric that has a verdict.
+        metrics: that are read of each run where there are many; empty: those that a table shows.
+    """
+    from kit.compare.axes import Axes, filter_runs
+    from kit.compare.compare import OF_A_TABLE, compare
+
+    paths, has_axes = [*request.profiles, *request.against], any(request.axes)
+    names: Sequence[str] | None = None
     if has_axes and request.against:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
     if not has_axes and len(paths) > DETAILED_MAX:
-        is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
-        names = OF_A_TABLE if is_table else OF_MANY_RUNS
+        names = metrics or OF_A_TABLE
     meter = read_meter(request.meter_file)
     read = partial(_read_run, by=judged, all_cycles=request.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
