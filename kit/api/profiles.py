@@ -16,7 +16,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.cli.compare_command import CompareRequest, check_measured, compared, titles_of
+from kit.cli.compare_and_audit import CompareRequest, check_measured, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.comparison import Comparison
 from kit.compare.metrics import metric_named

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +33,19 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number; give one such as 3 or 0.5", param, ctx)
         return number
+
+
+class LateChoice(click.Choice[str]):
+    """A choice among the names in a table, whose module is imported when they are asked for: not for other verbs."""
+
+    def __init__(self, module: str, table: str) -> None:
+        self.case_sensitive = True
+        self._module, self._table = module, table
+
+    @functools.cached_property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The names."""
+        return tuple(getattr(import_module(self._module), self._table))
 
 
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)

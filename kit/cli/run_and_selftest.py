@@ -14,7 +14,7 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from kit.cli.compare_command import profile_comparison, run_comparison, run_table
+from kit.cli.compare_and_audit import profile_comparison, run_comparison, run_table
 from kit.cli.options import PROFILE, format_options, option_from, options_from, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.errors import EXIT_INTERRUPTED
@@ -79,7 +79,7 @@ def as_typed(request: RunRequest) -> RunRequest:
         value = typed[str(option.name)]
         if isinstance(value, list):
             value = tuple(map(str, value))
-        elif not (value is None or isinstance(value, bool)):
+        elif value is not None and not getattr(option, "is_flag", False):
             value = str(value)
         params[str(option.name)] = option.process_value(context, value)
     return request_of(params)

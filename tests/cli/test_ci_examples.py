@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from click import Context
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.cli.run_and_selftest import parse_request
 from kit.suites.plan import plan_cells, plan_groups, requested_suite
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.cli.run_and_selftest import parse_request
 from kit.devices.catalog import DEVICES
 from kit.profile.limits import CPU_MAX, PRECISION_MAX_PCT

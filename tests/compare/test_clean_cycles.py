@@ -12,7 +12,7 @@ from msgspec import structs
 
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbances
 from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.launch import Failure, Phase
 from kit.profile.reason import reason
 from kit.profile.store import read_profile
