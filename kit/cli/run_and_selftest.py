@@ -146,10 +146,10 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> Run:
     A dry run begins, too, so that it is refused as the run would be; then its folder goes again.
     """
     from kit.profile.unfinished import UnfinishedRun
-    from kit.runner.hosts import allocated_hosts
     from kit.runner.output import profile_path
     from kit.runner.prepare import check_settings, plan_run
     from kit.runner.run import Run
+    from kit.runner.target import allocated_hosts
     from kit.suites.plan import plan_of
 
     if request.resume:

@@ -20,7 +20,7 @@ from kit.profile.reason import reason
 from kit.profile.sensor import SensorReport
 from kit.report.sentences import sentence
 from kit.runner.cpus import threads_here, usable_cpus
-from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.target import find_backend, interpreter_for
 from kit.sensors.catalog import probe_all
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import SPLITS, DataError, Split, data_folder

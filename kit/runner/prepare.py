@@ -34,9 +34,8 @@ from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
 from kit.runner.cpus import threads_here, usable_cpus
 from kit.runner.energy import planned_s
-from kit.runner.hosts import check_hosts
-from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.rank_network import has_ranks
+from kit.runner.target import check_hosts, find_backend, interpreter_for
 from kit.runner.worker import phase_limit_s
 from kit.sensors.catalog import probe_all
 from kit.sensors.nvml import measured_lags_ns

@@ -27,12 +27,12 @@ from kit.profile.schema import SCHEMA, CellResult, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
 from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, resume_command
 from kit.runner.cpus import usable_cpus
-from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.next_round import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
 from kit.runner.ranks import Asked, Ranks
 from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
+from kit.runner.target import allocated_hosts
 from kit.runner.worker import phase_limit_s
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache
 from kit.sensors.nvml import measured_lags_ns
