@@ -1,6 +1,6 @@
-"""What the command line says of a request, beside each field: the option that gives it, its help and its limits.
+"""What the command line says of a request, in each field: the option that gives it, its help and its limits.
 
-    allowed_pct: Annotated[float | None, Option("--fail-if-slower", "Exit 0 if …", "PCT", least=0)] = None
+    allowed_pct: float | None = option("--fail-if-slower", "Exit 0 if …", "PCT", least=0)
 
 `kit.cli.options` makes the options of a command of it, in the order of the fields.
 """
@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, fields
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Option(NamedTuple):
-    """How a field is typed. Its type says the rest: a flag, a number, a text, or several of these."""
+    """How a field is typed."""
 
     flag: str  # without dashes: an argument
     words: str = ""  # of `--help`
@@ -21,34 +22,44 @@ class Option(NamedTuple):
     least: float | None = None  # of a number
     most: float | None = None
     above: float | None = None  # in place of `least`, where that is too small itself
-    choices: Sequence[str] = ()  # empty: those of its type, where that is a Literal
+    choices: Sequence[str] = ()  # empty: those of the field's type, where that is a Literal
     # Makes the value of the text, or of the texts where there may be several; a ValueError says what is wrong there.
     read: Callable[[Any], Any] | None = None
     is_one_text: bool = False  # its several values stand in one text, and it is not repeatable
     shows_default: bool = False
     off: str = ""  # help of `--no-FLAG`, which gives 0
+    usual: Any = None  # value where nothing is typed
+    # By the field's type: bool, int, float, str or Path, of each value where there are several.
+    kind: type = str
+    is_several: bool = False
 
 
-class TypedField(NamedTuple):
-    """A field of a request, as a command line gives it."""
+def option(*words: str | float, **more: Any) -> Any:  # noqa: ANN401 - as `dataclasses.field`
+    """Return a field of a dataclass that has the `Option` of these arguments."""
+    given = Option(*words, **more)  # type: ignore[arg-type]
+    return field(default_factory=lambda: given.usual, metadata={"option": given})
 
-    option: Option
-    kind: type  # bool, int, float, str or Path: of each value, where there are several
-    is_several: bool
-    choices: Sequence[str]
-    usual: Any  # value where nothing is typed
+
+def flag(*words: str) -> Any:  # noqa: ANN401
+    """Return a field that is true where its option is given."""
+    return option(*words, usual=False)
+
+
+def several(*words: str | float, **more: Any) -> Any:  # noqa: ANN401
+    """Return a field of any number of values."""
+    return option(*words, usual=(), **more)
 
 
 @cache
-def typed_fields(request: type) -> dict[str, TypedField]:
-    """Return the fields of a request that have an option, by name."""
-    fields, usual = {}, request()
-    for name, hint in get_type_hints(request, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            kind, option = get_args(hint)
-            is_several = get_origin(kind) in (tuple, dict, Mapping)
-            if get_origin(kind) not in (None, Literal):  # the first of `int | None`, and of `tuple[int, ...]`
-                kind = get_args(kind)[0]
-            choices = option.choices or (get_args(kind) if get_origin(kind) is Literal else ())
-            fields[name] = TypedField(option, str if choices else kind, is_several, choices, getattr(usual, name))
-    return fields
+def options_of(request: type) -> dict[str, Option]:
+    """Return the option of each field of a request."""
+    hints, options = get_type_hints(request), {}
+    for each in fields(request):
+        kind, given = hints[each.name], each.metadata["option"]
+        is_several = get_origin(kind) in (tuple, Mapping)
+        if get_origin(kind) not in (None, Literal):  # the first of `int | None`, and of `tuple[int, ...]`
+            kind = get_args(kind)[0]
+        if get_origin(kind) is Literal:
+            kind, given = str, given._replace(choices=given.choices or get_args(kind))
+        options[each.name] = given._replace(kind=kind, is_several=is_several)
+    return options

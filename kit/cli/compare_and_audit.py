@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,7 +27,7 @@ from kit.cli.options import (
     without_collector,
 )
 from kit.errors import KitError
-from kit.option import Option
+from kit.option import flag, option, several
 from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
@@ -69,65 +70,49 @@ def prices_given(texts: Sequence[str]) -> dict[str, float]:
     return prices
 
 
-class CompareRequest(NamedTuple):
+@dataclass(frozen=True)
+class CompareRequest:
     """What `kit compare` is asked for."""
 
-    profiles: Annotated[tuple[Path, ...], Option("PROFILES")] = ()
+    profiles: tuple[Path, ...] = several("PROFILES")
     # The later runs, where there are two sides.
-    against: Annotated[tuple[Path, ...], Option(AGAINST, "Compare these later runs with PROFILES.", "P…")] = ()
-    baseline: Annotated[str | None, Option("--baseline", "Compare with this row, profile or platform.", "NAME")] = None
-    format_name: Annotated[str, Option("--format")] = USUAL
-    wide: Annotated[bool, Option("--wide", "Show every column and every note.")] = False
-    allowed_pct: Annotated[
-        float | None,
-        Option(
-            "--fail-if-slower",
-            "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
-            "PCT",
-            least=0,
-        ),
-    ] = None
-    metric: Annotated[
-        str | None, Option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
-    ] = None
-    by: Annotated[
-        str | None, Option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
-    ] = None
-    rows: Annotated[
-        tuple[str, ...],
-        Option("--rows", "Make a row for each value of these axes.", "A,B", read=axes_given, is_one_text=True),
-    ] = ()
-    columns: Annotated[
-        tuple[str, ...],
-        Option("--columns", "Compare the values of these axes in columns.", "A,B", read=axes_given, is_one_text=True),
-    ] = ()
-    split: Annotated[
-        tuple[str, ...],
-        Option("--split", "Make a table for each value of these axes.", "A,B", read=axes_given, is_one_text=True),
-    ] = ()
-    terms: Annotated[str | None, Option("--filter", "Keep these cells: 'backend=torch,jax batch>=64'.", "TEXT")] = None
-    all_cycles: Annotated[bool, Option("--all-cycles", "Also use the cycles that other programs disturbed.")] = False
-    table_name: Annotated[str | None, Option("--table", "Print the table that SUITE defines.", "SUITE")] = None
-    meter_file: Annotated[
-        Path | None,
-        Option(
-            "--meter",
-            "Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
-            "FILE.csv",
-        ),
-    ] = None
-    price_hour: Annotated[
-        Mapping[str, float],
-        Option("--price-hour", f"Set the price of an hour: {EACH}", "PRICE", read=prices_given),
-    ] = MappingProxyType({})
-    price_kwh: Annotated[
-        Mapping[str, float],
-        Option("--price-kwh", f"Set the price of a kWh: {EACH}", "PRICE", read=prices_given),
-    ] = MappingProxyType({})
-    force: Annotated[bool, Option("--force", "Compare incompatible cells, too; their rows say (forced).")] = False
-    why: Annotated[bool, Option("--why", "Explain the numbers: findings of one run, differences between several.")] = (
-        False
+    against: tuple[Path, ...] = several(AGAINST, "Compare these later runs with PROFILES.", "P…")
+    baseline: str | None = option("--baseline", "Compare with this row, profile or platform.", "NAME")
+    format_name: str = option("--format", usual=USUAL)
+    wide: bool = flag("--wide", "Show every column and every note.")
+    allowed_pct: float | None = option(
+        "--fail-if-slower",
+        "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
+        "PCT",
+        least=0,
     )
+    metric: str | None = option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
+    by: str | None = option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
+    rows: tuple[str, ...] = several(
+        "--rows", "Make a row for each value of these axes.", "A,B", read=axes_given, is_one_text=True
+    )
+    columns: tuple[str, ...] = several(
+        "--columns", "Compare the values of these axes in columns.", "A,B", read=axes_given, is_one_text=True
+    )
+    split: tuple[str, ...] = several(
+        "--split", "Make a table for each value of these axes.", "A,B", read=axes_given, is_one_text=True
+    )
+    terms: str | None = option("--filter", "Keep these cells: 'backend=torch,jax batch>=64'.", "TEXT")
+    all_cycles: bool = flag("--all-cycles", "Also use the cycles that other programs disturbed.")
+    table_name: str | None = option("--table", "Print the table that SUITE defines.", "SUITE")
+    meter_file: Path | None = option(
+        "--meter",
+        "Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
+        "FILE.csv",
+    )
+    price_hour: Mapping[str, float] = option(
+        "--price-hour", f"Set the price of an hour: {EACH}", "PRICE", read=prices_given, usual=MappingProxyType({})
+    )
+    price_kwh: Mapping[str, float] = option(
+        "--price-kwh", f"Set the price of a kWh: {EACH}", "PRICE", read=prices_given, usual=MappingProxyType({})
+    )
+    force: bool = flag("--force", "Compare incompatible cells, too; their rows say (forced).")
+    why: bool = flag("--why", "Explain the numbers: findings of one run, differences between several.")
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:

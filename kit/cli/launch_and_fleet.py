@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import socket
@@ -120,8 +121,6 @@ def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options:
 
 def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
-    from msgspec.structs import replace
-
     from kit.cli.run_and_selftest import parse_request, selftest
     from kit.engine.launch import ContainerRun
     from kit.suites.suite import load_suite
@@ -143,7 +142,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
         say(f"{folder} has no data sets, and the container has no network; run `kit data fetch` here")
     if not request.devices and not request.resume and target != "cpu":
-        request = replace(request, devices=(target,))
+        request = dataclasses.replace(request, devices=(target,))
     return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))
 
 
@@ -241,7 +240,7 @@ def _measured(
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
         command=shlex.split(command) if command else module_command(sys.executable, "kit"),
-        request=request,
+        words=request.to_argv(),
         scheduler=scheduler,
         partition=partition,
         time_limit_s=time_limit,

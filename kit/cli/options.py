@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -15,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from kit.errors import KitError
-from kit.option import TypedField, typed_fields
+from kit.option import Option, options_of
 from kit.printable import printable
 from kit.report.formats import FORMATS, USUAL, write
 from kit.report.table import Report
@@ -42,7 +41,7 @@ class LateChoice(click.Choice[str]):
         self.case_sensitive = True
         self._module, self._table = module, table
 
-    @functools.cached_property
+    @cached_property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
         """The names."""
         return tuple(getattr(import_module(self._module), self._table))
@@ -64,7 +63,7 @@ def options_from(request: type) -> Callable[[F], F]:
     """Return what gives a command the options of the fields of a request, in their order."""
 
     def with_options(command: F) -> F:
-        for name in reversed(typed_fields(request)):
+        for name in reversed(options_of(request)):
             command = option_from(request, name)(command)
         return command
 
@@ -75,23 +74,22 @@ def option_from(request: type, name: str) -> Callable[[F], F]:
     """Return what gives a command the option of a field; one that is repeatable takes ``--batch 32,64``, too."""
     if name == "format_name":
         return format_options
-    field = typed_fields(request)[name]
-    option, kind = field.option, _kind(field)
-    more: dict[str, Any] = {"metavar": option.metavar}
+    option = options_of(request)[name]
+    kind, more = _click_type(option), dict[str, Any](metavar=option.metavar)
     if not option.flag.startswith("-"):
         several = {"nargs": -1, "required": True, "type": kind}
-        return click.argument(name, **several if field.is_several else {"required": False, "default": field.usual})
-    if field.kind is bool:
+        return click.argument(name, **several if option.is_several else {"required": False, "default": option.usual})
+    if option.kind is bool:
         more["is_flag"] = True
-    elif field.is_several and not option.is_one_text:
+    elif option.is_several and not option.is_one_text:
         more["multiple"] = True
-        if field.kind is Path:
+        if option.kind is Path:
             more["type"] = kind
         elif option.read is None:
             more["callback"] = partial(_split_at_commas, kind)
-            more["metavar"] = f"[{'|'.join(field.choices)}]" if field.choices else option.metavar
+            more["metavar"] = f"[{'|'.join(option.choices)}]" if option.choices else option.metavar
     else:
-        more |= {"type": kind, "default": "" if option.is_one_text else field.usual}
+        more |= {"type": kind, "default": "" if option.is_one_text else option.usual}
     if option.read is not None:
         more["callback"] = partial(_read, option.read)
 
@@ -103,19 +101,18 @@ def option_from(request: type, name: str) -> Callable[[F], F]:
     return with_option
 
 
-def _kind(field: TypedField) -> click.ParamType[Any]:
+def _click_type(option: Option) -> click.ParamType[Any]:
     """Return what click checks each value with."""
-    option = field.option
-    if field.choices:
-        return click.Choice(field.choices)
-    if field.kind is int:
+    if option.choices:
+        return click.Choice(option.choices)
+    if option.kind is int:
         limits: Any = (option.least, option.most)
         return click.IntRange(*limits)
-    if field.kind is float:
+    if option.kind is float:
         least = option.least if option.above is None else option.above
         return FiniteRange(least, option.most, min_open=option.above is not None)
-    if field.kind is Path:
-        return PROFILES if field.is_several else FILE
+    if option.kind is Path:
+        return PROFILES if option.is_several else FILE
     return click.STRING
 
 
@@ -223,7 +220,7 @@ def without_collector(command: F) -> F:
     to look again before the process ends would cost a tenth of a second.
     """
 
-    @functools.wraps(command)
+    @wraps(command)
     def called(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as of the command
         gc.disable()
         return command(*given, **options)

@@ -10,7 +10,6 @@ import msgspec
 
 from kit.errors import KitError
 from kit.profile.unfinished import folder_of
-from kit.suites.request import RunRequest
 
 # Beside the profiles, hidden: plan, ReFrame's log and report, scripts and output of jobs.
 HIDDEN = ".fleet"
@@ -24,9 +23,9 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: list[str]
     folder: str  # of the profiles, absolute; every node sees it
-    run_in: str  # folder, absolute: names in the request are relative to it
+    run_in: str  # folder, absolute: names among the words are relative to it
     command: list[str]  # that starts the kit on a node
-    request: RunRequest  # what each node is asked for, but for its label and profile
+    words: list[str]  # after `kit run`: what each node is asked for, but for its label and profile
     scheduler: str
     partition: str = ""
     time_limit_s: int | None = None
@@ -54,8 +53,7 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     def script(self, node: str) -> str:
         """Return what a node runs, for a shell: an unfinished run is resumed, a finished one is left as it is."""
         profile = str(self.profile(node))
-        request = msgspec.structs.replace(self.request, label=node, out=profile)
-        run = shlex.join([*self.command, "run", *request.to_argv()])
+        run = shlex.join([*self.command, "run", *self.words, "--label", node, "--out", profile])
         return (
             f"cd {shlex.quote(self.run_in)} || exit; "
             f"if [ -d {shlex.quote(str(folder_of(Path(profile))))} ]; then exec {run} --resume; "

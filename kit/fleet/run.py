@@ -56,9 +56,9 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
         remedy = "add --resume to measure what is missing, or choose another --out"
         raise KitError(f"{plan.profile(begun[0])}: this profile exists; {remedy}")
     before = plan.hidden / "plan.json"
-    if begun and before.is_file() and (request := read_plan(str(before)).request) != plan.request:
-        words = shlex.join(request.to_argv())
-        raise KitError(f"{plan.folder}: this fleet began with `{words}`; resume with that, or choose another --out")
+    if begun and before.is_file() and (words := read_plan(str(before)).words) != plan.words:
+        began = shlex.join(words)
+        raise KitError(f"{plan.folder}: this fleet began with `{began}`; resume with that, or choose another --out")
     return [node for node in plan.nodes if not plan.is_whole(node)]
 
 

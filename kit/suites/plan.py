@@ -230,12 +230,12 @@ def requested_suite(request: RunRequest) -> Suite:
 
 def _swept(suite: Suite, request: RunRequest) -> list[str]:
     """Return the axes of which several values are requested and which the suite does not compare anyway."""
-    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | request.parameters
+    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | dict(request.parameters)
     several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
     return [] if suite.variants else several
 
 
-def _with_parameters(tables: list[Axes], parameters: dict[str, tuple[int, ...]]) -> list[Axes]:
+def _with_parameters(tables: list[Axes], parameters: Mapping[str, tuple[int, ...]]) -> list[Axes]:
     """Return the tables with the parameters that their workloads have, and those that none has, to be refused."""
     parametric = {*WORKLOADS, *OPERATIONS}
     known = [

@@ -9,15 +9,14 @@ RunRequest ─► `kit.suites.plan`: Plan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
-from msgspec.structs import asdict
+from types import MappingProxyType
+from typing import Any
 
 from kit.devices.catalog import DEVICES
-from kit.option import Option, typed_fields
+from kit.option import flag, option, options_of, several
 from kit.printable import printable_line
 from kit.profile.cell import Feed, Task
 from kit.profile.clock import ClockChoice
@@ -44,178 +43,20 @@ Names = tuple[str, ...]
 Counts = tuple[int, ...]
 
 
-class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
-
-    suite: Annotated[str, Option("SUITE")] = ""  # a built-in name, or a .toml file
-    backends: Annotated[Names, Option("--backend", "Measure only this framework (repeatable).", "NAME,…")] = ()
-    workloads: Annotated[
-        Names, Option("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
-    ] = ()
-    programs: Annotated[
-        Names,
-        Option(
-            "--program",
-            "Measure a user program: your own network (repeatable).",
-            "[NAME=]FILE.py[:FUNCTION]",
-            read=tuple,
-        ),
-    ] = ()
-    devices: Annotated[Names, Option("--device", "Measure on this kind of device.", choices=tuple(DEVICES))] = ()
-    device_counts: Annotated[
-        Counts,
-        Option("--devices", "Number of devices that share a batch; several values are compared.", "N,…", 1, CPU_MAX),
-    ] = ()
-    hosts: Annotated[
-        int, Option("--hosts", "Divide --devices over N hosts of this Slurm allocation.", "N", 1, CPU_MAX)
-    ] = 1
-    tasks: Annotated[tuple[Task, ...], Option("--task", "Measure only this task (repeatable).")] = ()
-    batches: Annotated[
-        Counts, Option("--batch", "Samples per step; several values are compared.", "N,…", 1, BATCH_MAX)
-    ] = ()
-    parameters: Annotated[
-        dict[str, Counts],
-        Option(
-            "--parameter",
-            "Set a parameter of the network, such as units=64 (repeatable).",
-            "NAME=N,…",
-            read=parameters_given,
-        ),
-    ] = {}
-    precisions: Annotated[
-        Names, Option("--dtype", "Set the numeric precision (axis `precision`).", choices=PRECISIONS)
-    ] = ()
-    threads: Annotated[
-        Counts, Option("--threads", "Number of threads; several values are compared.", "N,…", 1, CPU_MAX)
-    ] = ()
-    compile_modes: Annotated[
-        Names, Option("--compile-mode", "Choose graph, xla, eager, compile or jit.", "MODE,…")
-    ] = ()
-    feeds: Annotated[
-        tuple[Feed, ...],
-        Option("--feed", "Keep batches on the device, or copy each.", choices=("device", "host")),
-    ] = ()
-    variants: Annotated[
-        dict[str, VariantTable],
-        Option(
-            "--variant",
-            "Compare a variant; SET: python=PATH, image=NAME or env=NAME=VALUE (repeatable).",
-            "NAME:SET",
-            read=variants_given,
-        ),
-    ] = {}
-    compare: Annotated[Names, Option("--compare", "Compare over this axis (repeatable).", "AXIS,…")] = ()
-    rounds: Annotated[
-        int | None, Option("--rounds", "Measure N rounds; each starts every cell anew.", "N", 1, ROUNDS_MAX)
-    ] = None
-    precision_pct: Annotated[
-        float | None,
-        Option(
-            "--until-precision", "Measure until differences are known to PCT %.", "PCT", above=0, most=PRECISION_MAX_PCT
-        ),
-    ] = None
-    budget_s: Annotated[
-        float | None, Option("--budget", "Start no round after S seconds.", "S", above=0, most=SECONDS_MAX)
-    ] = None
-    quiet_s: Annotated[
-        float | None,
-        Option("--wait-for-quiet", "Wait up to S seconds for other programs to stop.", "S", above=0, most=SECONDS_MAX),
-    ] = None
-    energy_s: Annotated[
-        float | None,
-        Option(
-            "--energy",
-            "Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
-            "S",
-            above=0,
-            most=SECONDS_MAX,
-            off="Skip the energy blocks; the run is shorter.",
-        ),
-    ] = None
-    data: Annotated[
-        str,
-        Option("--data", "Data set; auto: the set of each network, else synthetic.", "NAME", shows_default=True),
-    ] = "auto"
-    seed: Annotated[
-        int, Option("--seed", "Seed for weights, data and order.", least=0, most=SEED_MAX, shows_default=True)
-    ] = 0
-    clock: Annotated[ClockChoice, Option("--clock", "Use this clock to time steps.", shows_default=True)] = (
-        "monotonic_raw"
-    )
-    label: Annotated[
-        str, Option("--label", "Name the run in tables (default: its file name).", "TEXT", read=label_given)
-    ] = ""
-    ceilings: Annotated[
-        bool, Option("--ceilings", "Also measure peak throughput; report networks as a percentage of it.")
-    ] = False
-    reuse_compiled: Annotated[
-        bool, Option("--reuse-compiled", "Compile in the first round; later rounds reuse that.")
-    ] = False
-    names_only: Annotated[
-        bool, Option("--env-names-only", "Record names of environment variables, without their values.")
-    ] = False
-    out: Annotated[str, Option("--out", "Write the profile to this file or folder.", "PATH")] = ""
-    force: Annotated[bool, Option("--force", "Replace the profile at --out.")] = False
-    resume: Annotated[bool, Option("--resume", "Resume the unfinished run of --out.")] = False
-    quick: Annotated[
-        bool,
-        Option("--quick", "Measure fewer rounds and part of each fit; SUITE defaults to quick."),
-    ] = False
-    dry_run: Annotated[
-        bool,
-        Option("--dry-run", "Print cells, groups and the estimated time; measure nothing."),
-    ] = False
-    as_json: Annotated[bool, Option("--json", "Print the outcome as JSON.")] = False
-
-    @property
-    def suite_name(self) -> str:
-        """The name or file of the suite: the quick form of the default has a name of its own."""
-        name = self.suite or DEFAULT_SUITE
-        return QUICK_SUITE if self.quick and name == DEFAULT_SUITE else name
-
-    @property
-    def files(self) -> list[Path]:
-        """The files that it names: of the suite and of programs."""
-        named = [suite_file(self.suite), *map(program_file, self.programs)]
-        return [file for file in named if file is not None]
-
-    def typed(self) -> dict[str, Any]:
-        """Return each field's value as it is typed: lists of words, numbers, text, or whether a flag is given."""
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        values["parameters"] = [f"{name}={','.join(map(str, given))}" for name, given in self.parameters.items()]
-        values["variants"] = [_variant_text(name, table) for name, table in self.variants.items()]
-        return values | {"no_energy": self.energy_s == 0, "energy_s": self.energy_s or None}
-
-    def decided(self) -> dict[str, Any]:
-        """Return the values, by option, that a run keeps until its end, however often it is resumed."""
-        return {OPTIONS[name]: value for name, value in self.typed().items() if name not in FREE_WHEN_RESUMED}
-
-    def to_argv(self) -> list[str]:
-        """Return the words after `kit run` that make this request.
-
-        Raises:
-            SuiteError: a variant injects a delay or has a value that no option can say.
-        """
-        usual, words = RunRequest().typed(), [self.suite] if self.suite else []
-        for name, value in self.typed().items():
-            if value == usual[name] or name == "suite":
-                continue
-            if value is True:
-                words.append(OPTIONS[name])
-            elif name in REPEATED:
-                words += [word for text in value for word in (OPTIONS[name], text)]
-            else:
-                words += [OPTIONS[name], ",".join(map(str, value)) if isinstance(value, list) else str(value)]
-        return words
+def label_given(text: str) -> str:
+    """Return the label. ValueError where it is long, or no line."""
+    if len(text) > LABEL_MAX or text != printable_line(text):
+        raise ValueError(f"give one line of at most {LABEL_MAX} printable characters")
+    return text
 
 
-def parameters_given(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def parameters_given(texts: Sequence[str]) -> dict[str, Counts]:
     """Return the values of each parameter of ``units=64`` and ``units=32,64``.
 
     Raises:
         SuiteError: a text gives no whole numbers of 1 and more.
     """
-    parameters: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, Counts] = {}
     for text in texts:
         name, _, values = text.partition("=")
         numbers = values.split(",")
@@ -260,6 +101,125 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     return variants
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
+
+    suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file
+    backends: Names = several("--backend", "Measure only this framework (repeatable).", "NAME,…")
+    workloads: Names = several("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
+    programs: Names = several(
+        "--program", "Measure a user program: your own network (repeatable).", "[NAME=]FILE.py[:FUNCTION]", read=tuple
+    )
+    devices: Names = several("--device", "Measure on this kind of device.", choices=tuple(DEVICES))
+    device_counts: Counts = several(
+        "--devices", "Number of devices that share a batch; several values are compared.", "N,…", 1, CPU_MAX
+    )
+    hosts: int = option("--hosts", "Divide --devices over N hosts of this Slurm allocation.", "N", 1, CPU_MAX, usual=1)
+    tasks: tuple[Task, ...] = several("--task", "Measure only this task (repeatable).")
+    batches: Counts = several("--batch", "Samples per step; several values are compared.", "N,…", 1, BATCH_MAX)
+    parameters: Mapping[str, Counts] = option(
+        "--parameter",
+        "Set a parameter of the network, such as units=64 (repeatable).",
+        "NAME=N,…",
+        read=parameters_given,
+        usual=MappingProxyType({}),
+    )
+    precisions: Names = several("--dtype", "Set the numeric precision (axis `precision`).", choices=PRECISIONS)
+    threads: Counts = several("--threads", "Number of threads; several values are compared.", "N,…", 1, CPU_MAX)
+    compile_modes: Names = several("--compile-mode", "Choose graph, xla, eager, compile or jit.", "MODE,…")
+    feeds: tuple[Feed, ...] = several("--feed", "Keep batches on the device, or copy each.", choices=("device", "host"))
+    variants: Mapping[str, VariantTable] = option(
+        "--variant",
+        "Compare a variant; SET: python=PATH, image=NAME or env=NAME=VALUE (repeatable).",
+        "NAME:SET",
+        read=variants_given,
+        usual=MappingProxyType({}),
+    )
+    compare: Names = several("--compare", "Compare over this axis (repeatable).", "AXIS,…")
+    rounds: int | None = option("--rounds", "Measure N rounds; each starts every cell anew.", "N", 1, ROUNDS_MAX)
+    precision_pct: float | None = option(
+        "--until-precision", "Measure until differences are known to PCT %.", "PCT", above=0, most=PRECISION_MAX_PCT
+    )
+    budget_s: float | None = option("--budget", "Start no round after S seconds.", "S", above=0, most=SECONDS_MAX)
+    quiet_s: float | None = option(
+        "--wait-for-quiet", "Wait up to S seconds for other programs to stop.", "S", above=0, most=SECONDS_MAX
+    )
+    energy_s: float | None = option(
+        "--energy",
+        "Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
+        "S",
+        above=0,
+        most=SECONDS_MAX,
+        off="Skip the energy blocks; the run is shorter.",
+    )
+    data: str = option(
+        "--data", "Data set; auto: the set of each network, else synthetic.", "NAME", shows_default=True, usual="auto"
+    )
+    seed: int = option(
+        "--seed", "Seed for weights, data and order.", least=0, most=SEED_MAX, shows_default=True, usual=0
+    )
+    clock: ClockChoice = option("--clock", "Use this clock to time steps.", shows_default=True, usual="monotonic_raw")
+    label: str = option(
+        "--label", "Name the run in tables (default: its file name).", "TEXT", read=label_given, usual=""
+    )
+    ceilings: bool = flag("--ceilings", "Also measure peak throughput; report networks as a percentage of it.")
+    reuse_compiled: bool = flag("--reuse-compiled", "Compile in the first round; later rounds reuse that.")
+    names_only: bool = flag("--env-names-only", "Record names of environment variables, without their values.")
+    out: str = option("--out", "Write the profile to this file or folder.", "PATH", usual="")
+    force: bool = flag("--force", "Replace the profile at --out.")
+    resume: bool = flag("--resume", "Resume the unfinished run of --out.")
+    quick: bool = flag("--quick", "Measure fewer rounds and part of each fit; SUITE defaults to quick.")
+    dry_run: bool = flag("--dry-run", "Print cells, groups and the estimated time; measure nothing.")
+    as_json: bool = flag("--json", "Print the outcome as JSON.")
+
+    @property
+    def suite_name(self) -> str:
+        """The name or file of the suite: the quick form of the default has a name of its own."""
+        name = self.suite or DEFAULT_SUITE
+        return QUICK_SUITE if self.quick and name == DEFAULT_SUITE else name
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that it names: of the suite and of programs."""
+        named = [suite_file(self.suite), *map(program_file, self.programs)]
+        return [file for file in named if file is not None]
+
+    def typed(self) -> dict[str, Any]:
+        """Return each field's value as it is typed: lists of words, numbers, text, or whether a flag is given."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        values["parameters"] = [f"{name}={','.join(map(str, given))}" for name, given in self.parameters.items()]
+        values["variants"] = [_variant_text(name, table) for name, table in self.variants.items()]
+        return values | {"no_energy": self.energy_s == 0, "energy_s": self.energy_s or None}
+
+    def decided(self) -> dict[str, Any]:
+        """Return the values, by option, that a run keeps until its end, however often it is resumed."""
+        return {OPTIONS[name]: value for name, value in self.typed().items() if name not in FREE_WHEN_RESUMED}
+
+    def to_argv(self) -> list[str]:
+        """Return the words after `kit run` that make this request.
+
+        Raises:
+            SuiteError: a variant injects a delay or has a value that no option can say.
+        """
+        usual, words = RunRequest().typed(), [self.suite] if self.suite else []
+        for name, value in self.typed().items():
+            if value == usual[name] or name == "suite":
+                continue
+            if value is True:
+                words.append(OPTIONS[name])
+            elif name in REPEATED:
+                words += [word for text in value for word in (OPTIONS[name], text)]
+            else:
+                words += [OPTIONS[name], ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+        return words
+
+
+# The option of each field; no joules are 0 s of them.
+OPTIONS = {name: option.flag for name, option in options_of(RunRequest).items()}
+OPTIONS |= {"no_energy": "--no-energy"}
+
+
 def _variant_text(name: str, table: VariantTable) -> str:
     """Return what `variants_given` reads as this variant."""
     settings = [f"{kind}={value}" for kind, value in (("python", table.python), ("image", table.image)) if value]
@@ -268,15 +228,3 @@ def _variant_text(name: str, table: VariantTable) -> str:
     if table.slowdown_pct or len(_NEXT_SETTING.split(text.partition(":")[2])) > max(1, len(settings)):
         raise SuiteError(f"variant {name}: an option cannot say this; give it in the suite's file")
     return text
-
-
-def label_given(text: str) -> str:
-    """Return the label. ValueError where it is long, or no line."""
-    if len(text) > LABEL_MAX or text != printable_line(text):
-        raise ValueError(f"give one line of at most {LABEL_MAX} printable characters")
-    return text
-
-
-# The option of each field; no joules are 0 s of them.
-OPTIONS = {name: field.option.flag for name, field in typed_fields(RunRequest).items()}
-OPTIONS |= {"no_energy": "--no-energy"}
