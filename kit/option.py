@@ -1,6 +1,7 @@
 """What the command line says of a request, in each field: the option that gives it, its help and its limits.
 
-    allowed_pct: float | None = option("--fail-if-slower", "Exit 0 if …", "PCT", least=0)
+    class CompareRequest(Request):
+        allowed_pct: float | None = option("--fail-if-slower", "Exit 0 if …", "PCT", least=0)
 
 `kit.cli.options` makes the options of a command of it, in the order of the fields.
 """
@@ -8,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -34,10 +34,9 @@ class Option(NamedTuple):
     is_several: bool = False
 
 
-def option(*words: str | float, **more: Any) -> Any:  # noqa: ANN401 - as `dataclasses.field`
-    """Return a field of a dataclass that has the `Option` of these arguments."""
-    given = Option(*words, **more)  # type: ignore[arg-type]
-    return field(default_factory=lambda: given.usual, metadata={"option": given})
+def option(*words: str | float, **more: Any) -> Any:  # noqa: ANN401 - of the type of its field
+    """Return a field with an `Option` of these arguments."""
+    return Option(*words, **more)  # type: ignore[arg-type]
 
 
 def flag(*words: str) -> Any:  # noqa: ANN401
@@ -50,16 +49,28 @@ def several(*words: str | float, **more: Any) -> Any:  # noqa: ANN401
     return option(*words, usual=(), **more)
 
 
+class Request:
+    """What a command is asked for: a field for each option. It never changes once it is made.
+
+    It is no dataclass, as to make one would take some milliseconds at each start.
+    """
+
+    def __init__(self, **given: object) -> None:
+        options = options_of(type(self))  # type: ignore[arg-type] # a class has a hash
+        if unknown := given.keys() - options:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
+        vars(self).update({name: option.usual for name, option in options.items()} | given)
+
+
 @cache
 def options_of(request: type) -> dict[str, Option]:
     """Return the option of each field of a request."""
-    hints, options = get_type_hints(request), {}
-    for each in fields(request):
-        kind, given = hints[each.name], each.metadata["option"]
-        is_several = get_origin(kind) in (tuple, Mapping)
-        if get_origin(kind) not in (None, Literal):  # the first of `int | None`, and of `tuple[int, ...]`
-            kind = get_args(kind)[0]
+    options = {}
+    for name, hint in get_type_hints(request).items():
+        given: Option = getattr(request, name)
+        # The first of `int | None`, and of `tuple[int, ...]`.
+        kind = hint if get_origin(hint) in (None, Literal) else get_args(hint)[0]
         if get_origin(kind) is Literal:
             kind, given = str, given._replace(choices=given.choices or get_args(kind))
-        options[each.name] = given._replace(kind=kind, is_several=is_several)
+        options[name] = given._replace(kind=kind, is_several=get_origin(hint) in (tuple, Mapping))
     return options

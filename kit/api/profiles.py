@@ -129,7 +129,7 @@ class Profiles(Sequence[Profile]):
             if read_profile(path).digest != profile.digest:
                 raise KitError(f"{path} has changed since it was loaded; load it again")
         request = CompareRequest(
-            tuple(self.paths),
+            profiles=tuple(self.paths),
             rows=rows,
             columns=columns,
             split=split,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +26,7 @@ from kit.cli.options import (
     without_collector,
 )
 from kit.errors import KitError
-from kit.option import flag, option, several
+from kit.option import Request, flag, option, several
 from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ def prices_given(texts: Sequence[str]) -> dict[str, float]:
     return prices
 
 
-@dataclass(frozen=True)
-class CompareRequest:
+class CompareRequest(Request):
     """What `kit compare` is asked for."""
 
     profiles: tuple[Path, ...] = several("PROFILES")
@@ -200,7 +198,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return compared(CompareRequest((path,)), "step_ns")
+    return compared(CompareRequest(profiles=(path,)), "step_ns")
 
 
 def profile_comparison(path: Path) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 import socket
@@ -123,6 +122,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
     from kit.cli.run_and_selftest import parse_request, selftest
     from kit.engine.launch import ContainerRun
+    from kit.suites.request import RunRequest
     from kit.suites.suite import load_suite
     from kit.workloads.data.dataset import data_folder
 
@@ -142,7 +142,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
         say(f"{folder} has no data sets, and the container has no network; run `kit data fetch` here")
     if not request.devices and not request.resume and target != "cpu":
-        request = dataclasses.replace(request, devices=(target,))
+        request = RunRequest(**vars(request) | {"devices": (target,)})
     return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))
 
 

@@ -63,7 +63,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
 
     together: Comparison | str
     try:
-        together = compared(CompareRequest(tuple(paths)), "step_ns")
+        together = compared(CompareRequest(profiles=tuple(paths)), "step_ns")
     except KitError as error:
         if not paths[1:]:
             raise

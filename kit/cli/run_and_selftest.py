@@ -14,7 +14,6 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from kit.cli.compare_and_audit import profile_comparison, run_comparison, run_table
 from kit.cli.options import PROFILE, format_options, option_from, options_from, print_report, say
 from kit.devices.catalog import DEVICES
 from kit.errors import EXIT_INTERRUPTED
@@ -183,6 +182,7 @@ def _print_table(running: Run) -> None:
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
     path alone.
     """
+    from kit.cli.compare_and_audit import run_comparison, run_table
     from kit.report.verdict_words import ab_answers
 
     say_failures(running)
@@ -237,6 +237,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     minutes. The result is a table, and a profile that you can send (docs/trust/tested-on.md).
     """
     from kit.audit.first_hour import SUITE, first_hour
+    from kit.cli.compare_and_audit import profile_comparison
     from kit.profile.store import read_profile
     from kit.report.selftest import first_hour_report
 

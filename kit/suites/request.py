@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from kit.devices.catalog import DEVICES
-from kit.option import flag, option, options_of, several
+from kit.option import Request, flag, option, options_of, several
 from kit.printable import printable_line
 from kit.profile.cell import Feed, Task
 from kit.profile.clock import ClockChoice
@@ -101,8 +100,7 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     return variants
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(Request):
     """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
     suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file
