@@ -6,8 +6,7 @@
 `kit.cli.options` makes the options of a command of it, in the order of the fields.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed here: a NamedTuple would compile each, a millisecond at each start.
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
