@@ -22,7 +22,7 @@ import msgspec
 from rules_index import rules_page
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
-from kit.cli.app import app
+from kit.cli import app
 from kit.environment import VARIABLES, SetBy
 from kit.profile.schema import SCHEMA, Profile
 

@@ -70,8 +70,8 @@ def measure(
         KitError: a program or an option that cannot be, in one line; nothing was measured.
         KeyboardInterrupt: the run was interrupted. What was finished is saved, and the line that resumes it printed.
     """
-    from kit.cli.run import begin, parse_request, say_failures
-    from kit.cli.run import measure as measure_run
+    from kit.cli.run_and_selftest import as_typed, begin, say_failures
+    from kit.cli.run_and_selftest import measure as measure_run
     from kit.profile.store import read_profile
 
     if threading.current_thread() is not threading.main_thread():
@@ -114,8 +114,7 @@ def measure(
             force=force,
         )
         try:
-            # What the command line refuses is refused here, too.
-            request = parse_request(request.to_argv())
+            request = as_typed(request)
         except click.ClickException as error:
             raise KitError(error.format_message()) from None
         running = begin(request)

@@ -16,7 +16,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.cli.compare import CompareRequest, check_measured, compared, titles_of
+from kit.cli.compare_and_audit import CompareRequest, check_measured, compared, titles_of
 from kit.cli.options import labels_of, profile_files
 from kit.compare.metrics import metric_named
 from kit.compare.rows import Comparison
@@ -121,20 +121,21 @@ class Profiles(Sequence[Profile]):
         Raises:
             KitError: nothing has an axis or a name that was given or the metric, or none of it may be compared.
         """
+        from kit.compare.compare import OF_MANY_RUNS
+
         rows, columns, split = ((axes,) if isinstance(axes, str) else tuple(axes) for axes in (rows, columns, split))
         for path, profile in zip(self.paths, self._profiles, strict=True):
             if read_profile(path).digest != profile.digest:
                 raise KitError(f"{path} has changed since it was loaded; load it again")
         request = CompareRequest(
-            tuple(self.paths),
-            format_name="csv",  # with every metric, of however many profiles
+            profiles=tuple(self.paths),
             rows=rows,
             columns=columns,
             split=split,
             baseline=baseline,
             terms=filter,
         )
-        comparison = compared(request, metric_named(metric).name)
+        comparison = compared(request, metric_named(metric).name, OF_MANY_RUNS)
         check_measured(comparison)
         return Compared(self, comparison, baseline)
 

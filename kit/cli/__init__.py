@@ -1,4 +1,7 @@
-"""The `kit` command."""
+"""The `kit` command: every verb, none of its work, and one line where it fails.
+
+To add a verb, write a click command of its name in a file of `kit/cli/`, and name both in VERBS.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,34 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from kit.cli.app import app
-from kit.errors import KitError
+from kit.errors import EXIT_BAD, EXIT_INTERRUPTED, KitError
+from kit.nearest import choices
 from kit.printable import printable_line
+from kit.version import __version__
 
-EXIT_BAD = 2
-EXIT_INTERRUPTED = 130
+# In the order of `kit --help`: each verb's file and its line there. A file is imported when its verb is called, and a
+# verb imports what it needs when it is called.
+VERBS = {
+    "run": ("run_and_selftest", "Measure a suite and write its profile."),
+    "compare": ("compare_and_audit", "Compare the cells of a profile, or several profiles, with verdicts."),
+    "audit": ("compare_and_audit", "Check profiles for power, utilization and fairness problems."),
+    "report": ("report_plot_export", "Write profiles as one page that opens anywhere."),
+    "plot": ("report_plot_export", "Draw profiles as SVG, PNG or PDF."),
+    "export": ("report_plot_export", "Write a profile for Bencher, asv, Perfetto and others."),
+    "show": ("listings", "Show everything that one profile recorded."),
+    "suites": ("listings", "List the built-in suites."),
+    "clock": ("listings", "Measure how precise this machine's clock is."),
+    "data": ("listings", "Check the data sets, or download them."),
+    "launch": ("launch_and_fleet", "Measure in a container, with Docker or Podman."),
+    "fleet": ("launch_and_fleet", "Measure every node of a cluster and name the slow ones."),
+    "doctor": ("listings", "Report what this machine can and cannot measure, and why."),
+    "selftest": ("run_and_selftest", "Measure the smallest slowdown this machine can detect."),
+}
 # Steadykit reads Linux's counters and sensors, and controls its workers by Linux's signals.
 NOT_LINUX = f"it works only on Linux, and this is {sys.platform}; use Linux, or a virtual machine with Linux"
 OUT_OF = {
@@ -29,8 +50,6 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _not_a_choice(refusal: re.Match[str]) -> str:
-    from kit.suites.toml_mistake import choices
-
     known = re.findall("'([^']*)'", refusal[2])
     return f"{refusal[1]!r} is not a choice; {choices(refusal[1], known)}"
 
@@ -49,6 +68,32 @@ PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"File '(.*)' is a directory\.", r"\1 is a folder; give a file"),
     (r"'(.*)' is not one of (.*)\.", _not_a_choice),
 )
+
+
+class Verbs(click.Group):
+    """Commands by name, imported when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
+        """Return the verbs in their order."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's own
+        """Import a verb; null for one that there is not."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(import_module(f"kit.cli.{VERBS[cmd_name][0]}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="kit", message="%(prog)s %(version)s")
+def app() -> None:
+    """Measure how fast networks train and infer in TensorFlow, PyTorch and JAX, and whether a difference is real."""
 
 
 def main() -> None:

@@ -1,18 +1,20 @@
-"""What several verbs take and print: profiles, `--format` and `--json`."""
+"""What several verbs take and print: options of a request's fields, profiles, `--format` and `--json`."""
 
 from __future__ import annotations
 
-import functools
 import gc
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kit.errors import KitError
+from kit.option import Option, options_of
 from kit.printable import printable
 from kit.report.formats import FORMATS, USUAL, write
 from kit.report.report_table import Report
@@ -32,8 +34,22 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class LateChoice(click.Choice[str]):
+    """A choice among the names in a table, whose module is imported when they are asked for: not for other verbs."""
+
+    def __init__(self, module: str, table: str) -> None:
+        self.case_sensitive = True
+        self._module, self._table = module, table
+
+    @cached_property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The names."""
+        return tuple(getattr(import_module(self._module), self._table))
+
+
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROFILES = click.Path(exists=True, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,24 +59,78 @@ R = TypeVar("R")
 PARALLEL_LEAST, CHUNK = 32, 8
 
 
-DATA = click.option(
-    "--data",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Data set; auto: the set of each network, else synthetic.",
-)
-METER = click.option(
-    "--meter",
-    "meter_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.csv",
-    help="Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
-)
+def options_from(request: type) -> Callable[[F], F]:
+    """Return what gives a command the options of the fields of a request, in their order."""
+
+    def with_options(command: F) -> F:
+        for name in reversed(options_of(request)):
+            command = option_from(request, name)(command)
+        return command
+
+    return with_options
+
+
+def option_from(request: type, name: str) -> Callable[[F], F]:
+    """Return what gives a command the option of a field; one that is repeatable takes ``--batch 32,64``, too."""
+    if name == "format_name":
+        return format_options
+    option = options_of(request)[name]
+    kind, more = _click_type(option), dict[str, Any](metavar=option.metavar)
+    if not option.flag.startswith("-"):
+        several = {"nargs": -1, "required": True, "type": kind}
+        return click.argument(name, **several if option.is_several else {"required": False, "default": option.usual})
+    if option.kind is bool:
+        more["is_flag"] = True
+    elif option.is_several and not option.is_one_text:
+        more["multiple"] = True
+        if option.kind is Path:
+            more["type"] = kind
+        elif option.read is None:
+            more["callback"] = partial(_split_at_commas, kind)
+            more["metavar"] = f"[{'|'.join(option.choices)}]" if option.choices else option.metavar
+    else:
+        more |= {"type": kind, "default": "" if option.is_one_text else option.usual}
+    if option.read is not None:
+        more["callback"] = partial(_read, option.read)
+
+    def with_option(command: F) -> F:
+        if option.off:
+            command = click.option(option.flag.replace("--", "--no-"), is_flag=True, help=option.off)(command)
+        return click.option(option.flag, name, help=option.words, show_default=option.shows_default, **more)(command)
+
+    return with_option
+
+
+def _click_type(option: Option) -> click.ParamType[Any]:
+    """Return what click checks each value with."""
+    if option.choices:
+        return click.Choice(option.choices)
+    if option.kind is int:
+        limits: Any = (option.least, option.most)
+        return click.IntRange(*limits)
+    if option.kind is float:
+        least = option.least if option.above is None else option.above
+        return FiniteRange(least, option.most, min_open=option.above is not None)
+    if option.kind is Path:
+        return PROFILES if option.is_several else FILE
+    return click.STRING
+
+
+def _split_at_commas(
+    kind: click.ParamType[Any], context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[Any, ...]:
+    return tuple(kind.convert(part, option, context) for text in given for part in text.split(","))
+
+
+def _read(read: Callable[[Any], Any], _: click.Context, option: click.Parameter, given: object) -> object:
+    try:
+        return read(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error), None, option) from None
 
 
 def read_meter(file: Path | None) -> Meter | None:
-    """Return the log that `METER` names; None: none was given, and NumPy need not be imported."""
+    """Return the log of an external meter; None: no file was given, and NumPy need not be imported."""
     if file is None:
         return None
     from kit.compare.meter import Meter
@@ -150,7 +220,7 @@ def without_collector(command: F) -> F:
     to look again before the process ends would cost a tenth of a second.
     """
 
-    @functools.wraps(command)
+    @wraps(command)
     def called(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as of the command
         gc.disable()
         return command(*given, **options)

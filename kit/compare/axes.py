@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from kit.compare.naming import axes_of, axis_values, name_of, short_model
 from kit.compare.runs import Run, Sample
 from kit.errors import KitError
+from kit.nearest import did_you_mean
 from kit.profile.cell import AXES
 
 AxisValue = str | int | None
@@ -141,9 +141,8 @@ def check_axis(axis: str, samples: Sequence[Sample]) -> None:
     """Raise KitError where no profile has such an axis; it says which there are."""
     axes = [*axes_of([sample.cell for sample in samples]), *RUN_FIELDS]
     if axis not in axes:
-        near = get_close_matches(axis, axes, 1)
         differ = [name for name in axes if len({field(sample, name) for sample in samples}) > 1]
-        meant = f"; did you mean {near[0]}?" if near else f"; the cells differ in {', '.join(differ) or 'nothing'}"
+        meant = did_you_mean(axis, axes) or f"; the cells differ in {', '.join(differ) or 'nothing'}"
         raise KitError(f"no profile has the axis {axis!r}{meant}")
 
 
@@ -191,5 +190,5 @@ def _nearest(present: Sequence[AxisValue], values: Sequence[str]) -> str:
         if len(numbers) == 1:
             return f"{near} in every cell"
         return f"{near} at the nearest, of {', '.join(map(str, sorted(numbers)))}"
-    close = get_close_matches(values[0], map(str, present), 1)
-    return ", ".join(map(str, present)) + (f"; did you mean {close[0]}?" if close else "")
+    shown = list(map(str, present))
+    return ", ".join(shown) + did_you_mean(values[0], shown)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -38,6 +37,7 @@ from kit.compare.same_code import blocked_by_code, loaded
 from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
 from kit.compare.verdicts import Family, best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.errors import KitError
+from kit.nearest import choices
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Profile
 from kit.workloads.device_operations import is_operation
@@ -399,9 +399,8 @@ def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> No
     if layout.baseline is not None and not any(layout.baseline in _names(sample, axes) for sample in layout.samples):
         names = dict.fromkeys(words(sample, axes) for sample in layout.samples)
         where = f" in {layout.samples[0].run.label}" if layout.kind == "cells" else ""
-        near = get_close_matches(layout.baseline.lower(), names, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise KitError(f"no baseline {layout.baseline!r}{where}; choose from {', '.join(sorted(names))}{meant}")
+        listed = choices(layout.baseline.lower(), sorted(names))
+        raise KitError(f"no baseline {layout.baseline!r}{where}; {listed}")
     if not layout.sides:
         return
     base, later, *_ = layout.sides

@@ -9,7 +9,6 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
@@ -32,6 +31,7 @@ from kit.compare.ratios import Metric, adjusted, figure_values
 from kit.compare.runs import Sample
 from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
 from kit.errors import KitError
+from kit.nearest import did_you_mean
 from kit.profile.cell import Task
 from kit.profile.fields import Value
 from kit.profile.schema import INJECTED_NS
@@ -480,10 +480,9 @@ def metric_named(name: str) -> Metric:
     short = {full.removesuffix(unit): metric for full, metric in named.items() for unit in UNITS if full.endswith(unit)}
     if (metric := named.get(name) or short.get(name)) is not None:
         return metric
-    near = get_close_matches(name, [*short, *named], 1)
     is_derived = name in METRICS or f"{name}_ns" in METRICS
     why = f"{name!r} is derived from others and not compared by itself" if is_derived else f"no metric {name!r}"
-    meant, listed = f"; did you mean {near[0]}?" if near else "", {metric.name: key for key, metric in short.items()}
+    meant, listed = did_you_mean(name, [*short, *named]), {metric.name: key for key, metric in short.items()}
     raise KitError(f"{why}; choose from {', '.join(listed.get(full, full) for full in named)}{meant}")
 
 

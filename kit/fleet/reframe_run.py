@@ -21,11 +21,10 @@ from typing import Any
 import msgspec
 
 from kit.environment import FLEET_PLAN
-from kit.errors import KitError
+from kit.errors import EXIT_INTERRUPTED, KitError
 from kit.files import write_atomically
 from kit.profile.fields import Reason, reason
 from kit.profile.unfinished import folder_of
-from kit.suites.request import RunRequest
 
 # Beside the profiles, hidden: plan, ReFrame's log and report, scripts and output of jobs.
 HIDDEN = ".fleet"
@@ -51,9 +50,9 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: list[str]
     folder: str  # of the profiles, absolute; every node sees it
-    run_in: str  # folder, absolute: names in the request are relative to it
+    run_in: str  # folder, absolute: names among the words are relative to it
     command: list[str]  # that starts the kit on a node
-    request: RunRequest  # what each node is asked for, but for its label and profile
+    words: list[str]  # after `kit run`: what each node is asked for, but for its label and profile
     scheduler: str
     partition: str = ""
     time_limit_s: int | None = None
@@ -81,8 +80,7 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     def script(self, node: str) -> str:
         """Return what a node runs, for a shell: an unfinished run is resumed, a finished one is left as it is."""
         profile = str(self.profile(node))
-        request = msgspec.structs.replace(self.request, label=node, out=profile)
-        run = shlex.join([*self.command, "run", *request.to_argv()])
+        run = shlex.join([*self.command, "run", *self.words, "--label", node, "--out", profile])
         return (
             f"cd {shlex.quote(self.run_in)} || exit; "
             f"if [ -d {shlex.quote(str(folder_of(Path(profile))))} ]; then exec {run} --resume; "
@@ -123,7 +121,7 @@ def read_plan(path: str) -> FleetPlan:
 class InterruptedFleetError(KitError):
     """Ctrl-C; ReFrame has taken its jobs back."""
 
-    exit_code = 130
+    exit_code = EXIT_INTERRUPTED
 
 
 def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
@@ -140,9 +138,9 @@ def nodes_left(plan: FleetPlan, *, resume: bool) -> list[str]:
         remedy = "add --resume to measure what is missing, or choose another --out"
         raise KitError(f"{plan.profile(begun[0])}: this profile exists; {remedy}")
     before = plan.hidden / "plan.json"
-    if begun and before.is_file() and (request := read_plan(str(before)).request) != plan.request:
-        words = shlex.join(request.to_argv())
-        raise KitError(f"{plan.folder}: this fleet began with `{words}`; resume with that, or choose another --out")
+    if begun and before.is_file() and (words := read_plan(str(before)).words) != plan.words:
+        began = shlex.join(words)
+        raise KitError(f"{plan.folder}: this fleet began with `{began}`; resume with that, or choose another --out")
     return [node for node in plan.nodes if not plan.is_whole(node)]
 
 

@@ -11,7 +11,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from kit.compare.axes import TableAxes
@@ -25,6 +24,7 @@ from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
 from kit.devices.cpu import OTHERS_MOST
 from kit.errors import KitError
+from kit.nearest import did_you_mean
 from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell
 from kit.profile.schema import Profile
 from kit.report.records import records
@@ -100,9 +100,8 @@ def plot_data(request: PlotRequest) -> PlotData:
     rows, y = kind.rows(request), request.metric or kind.y
     columns = {name for row in rows for name, value in row.items() if type(value) in {int, float}}
     if rows and request.metric and y not in columns:
-        near = get_close_matches(y, columns, n=1)
-        remedy = f"did you mean {near[0]}?" if near else "kit compare --format csv has the names"
-        raise KitError(f"--metric {y}: no row has such a number; {remedy}")
+        meant = did_you_mean(y, columns) or "; kit compare --format csv has the names"
+        raise KitError(f"--metric {y}: no row has such a number{meant}")
     drawn, left_out = list[PlotRow](), list[str]()
     for row in rows:
         if row["why"] is None and row.get(y):

@@ -15,7 +15,7 @@ from kit.profile.fields import reason
 from kit.profile.instruments import ClockSource
 from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
 from kit.report.sentences import sentence
-from kit.runner.interpreters import find_backend, interpreter_for
+from kit.runner.target import find_backend, interpreter_for
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.sources import probe_all
 from kit.workloads.datasets import SPLITS, DataError, data_folder

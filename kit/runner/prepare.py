@@ -1,4 +1,4 @@
-"""Everything that is decided before the first round: what is refused, frameworks found, data at hand, identity."""
+"""A plan on this machine: what is refused, frameworks found, data at hand, identity; before the first round."""
 
 from __future__ import annotations
 
@@ -26,22 +26,18 @@ from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
 from kit.profile.facts import Identity
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Kit, Skipped, SuiteUsed
+from kit.profile.instruments import ClockChoice
+from kit.profile.schema import Kit, Skipped
 from kit.profile.unfinished import RunPlan
 from kit.report.sentences import sentence
-from kit.runner.hosts import check_hosts
-from kit.runner.interpreters import find_backend, interpreter_for
 from kit.runner.pacing import planned_energy_s
 from kit.runner.round_worker import phase_limit_s
+from kit.runner.target import check_hosts, find_backend, interpreter_for
 from kit.runner.worker_processes import has_ranks
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.nvml import measured_lags_ns
 from kit.sensors.sources import probe_all
-from kit.stats.estimate import ROUNDS_PRELIMINARY
-from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.program import sources_of
-from kit.suites.request import RunRequest, requested_suite
-from kit.suites.suite import Suite, load_suite, suite_file
+from kit.suites.plan import Plan
 from kit.version import __version__
 from kit.workloads.datasets import data_folder
 from kit.workloads.device_operations import networks_among
@@ -49,42 +45,29 @@ from kit.workloads.installed import adding_distributions
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, resolve_data
 
 
-def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
-    """Decide everything; a dry run downloads no data.
+def check_settings(clock: ClockChoice) -> None:
+    """Refuse a clock that is not here, and settings of the environment that are wrong; before anything else is."""
+    choose_source(clock)
+    phase_limit_s()
+    measured_lags_ns()  # a wrong KIT_GPU_FILE is refused here; later it would cost the GPUs' sensors
+
+
+def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
+    """Return what of a plan this machine measures, with everything decided; a dry run downloads no data.
 
     Args:
-        request: what is asked for.
+        plan: what is asked for.
         say: gets each line that its user should know of, such as what is left out.
 
     Raises:
-        KitError: it cannot be measured as it is asked for, or not here.
+        KitError: it cannot be measured here.
     """
-    choose_source(request.clock)
-    phase_limit_s()
-    measured_lags_ns()  # a wrong KIT_GPU_FILE is refused here; later it would cost the GPUs' sensors
-    suite = requested_suite(request)
-    foreign = code_of_file(request, suite)
-    for line in foreign.values():
-        say(line)
-    variants = with_digests(suite.all_variants())
-    planned = plan_cells(suite, named=request.backends)
-    networks = networks_among(planned)
-    if request.ceilings and len(networks) == len(planned):
-        names = ", ".join(dict.fromkeys(cell.backend for cell in planned))
-        raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
-    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
-        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
-        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
-        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
-        say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
-    if request.reuse_compiled and (request.hosts > 1 or any(variant.image for variant in variants)):
-        where = "several hosts" if request.hosts > 1 else "an image's containers"
-        raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
-    _check_devices(planned, variants, request.hosts)
-    check_images(planned, variants)
+    variants = with_digests(plan.suite.variants)
+    _check_devices(plan.cells, variants, plan.suite.hosts)
+    check_images(plan.cells, variants)
     # A dry run starts nothing that a suite's file names.
-    asked = [variant for variant in variants if not (request.dry_run and variant.name in foreign)]
-    cells, skipped = drop_missing_backends(planned, asked, request.backends)
+    asked = [variant for variant in variants if not (plan.is_dry and variant.name in plan.code_of_file)]
+    cells, skipped = drop_missing_backends(plan.cells, asked, plan.backends)
     for entry in skipped:
         say(f"skipped: {sentence(entry.reason)}")
     threads = threads_here()
@@ -94,32 +77,13 @@ def plan_run(request: RunRequest, say: Callable[[str], None]) -> RunPlan:
     if ignored:
         uses = f"frameworks use {threads} threads, from CPU affinity and quota; use taskset or --threads to change that"
         say(f"{', '.join(ignored)} is ignored: {uses}")
-    data = ensure_data(cells, request.data, fetch=not request.dry_run)
+    data = ensure_data(cells, plan.data, fetch=not plan.is_dry)
     if data[1] is not None:
         say(f"{sentence(data[1])}; using synthetic data of the same shapes")
-    plan = prepare(request, suite, cells, variants, asked=asked, skipped=skipped, data=data)
-    for kind, model in devices_idle(plan.identity, cells) if not request.devices else ():
+    run_plan = prepare(replace(plan, cells=cells), variants, asked=asked, skipped=skipped, data=data)
+    for kind, model in devices_idle(run_plan.identity, cells) if not plan.devices else ():
         say(f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it")
-    return plan
-
-
-def code_of_file(request: RunRequest, suite: Suite) -> dict[str, str]:
-    """Return what a suite's file makes a run start, by the name of the program or variant, each as a line to say.
-
-    Nothing of a suite of the kit, and nothing that the command line names itself.
-    """
-    file = suite_file(request.suite_name)
-    if file is None:
-        return {}
-    lines = {}
-    for name, program in ({} if request.programs else suite.programs).items():
-        lines[name] = f"{file} runs {program.path} as program {name}"
-    for name, table in ({} if request.variants else suite.variants).items():
-        settings = [f"{kind} {value}" for kind, value in (("python", table.python), ("image", table.image)) if value]
-        settings += [f"{variable}={value}" for variable, value in table.env.items()]
-        if settings:
-            lines[name] = f"{file} runs variant {name} with {', '.join(settings)}"
-    return {name: printable_line(line) for name, line in lines.items()}
+    return run_plan
 
 
 def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
@@ -259,58 +223,45 @@ def identify(backends: Sequence[str], variants: Sequence[Variant], *, names_only
 
 
 def prepare(
-    request: RunRequest,
-    suite: Suite,
-    cells: Sequence[Cell],
+    plan: Plan,
     variants: Sequence[Variant],
     *,
     asked: Sequence[Variant] | None = None,
-    skipped: Sequence[Skipped],
+    skipped: Sequence[Skipped] = (),
     data: tuple[dict[str, str], Reason | None],
 ) -> RunPlan:
-    """Return the plan of a new run of these cells, on the CPUs that are usable here.
+    """Return the plan of a new run on the CPUs that are usable here.
 
     Args:
-        request: what is asked for.
-        suite: that comes of it.
-        cells: that can be measured here.
+        plan: of cells that can be measured here.
         variants: as workers are started with them, their images' digests known.
         asked: those whose interpreters may be asked for their packages; null: all.
         skipped: backends without cells.
         data: as `ensure_data` returns it.
     """
-    precision_pct = request.precision_pct
-    backends = list(dict.fromkeys(cell.backend for cell in cells))
-    rounds, sensors = suite.measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY, probe_all()
+    backends = list(dict.fromkeys(cell.backend for cell in plan.cells))
+    sensors = probe_all()
+    steps = replace(plan.suite.plan, energy_s=planned_energy_s(plan.energy_s, sensors, plan.cells))
     return RunPlan(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kit=Kit(version=__version__, revision=kit_revision()),
-        identity=identify(backends, variants if asked is None else asked, names_only=request.names_only),
+        identity=identify(backends, variants if asked is None else asked, names_only=plan.names_only),
         state_before=state(),
         sensors=sensors,
-        suite=SuiteUsed(
-            name=suite.name,
-            sha256=suite.sha256,
-            compare=suite.compared,
-            process_axes=suite.measure.share,
-            rounds=rounds,
-            precision_pct=precision_pct,
-            plan=replace(suite.measure.plan(), energy_s=planned_energy_s(suite.measure.energy_s, sensors, cells)),
+        suite=replace(
+            plan.suite,
+            plan=steps,
             variants=list(variants),
-            programs=sources_of(suite),
             data=data[0],
             data_reason=data[1],
-            seed=request.seed,
             skipped=list(skipped),
-            hosts=request.hosts,
-            reuse_compiled=request.reuse_compiled,
         ),
-        cells=list(cells),
-        groups=plan_groups(cells, suite.compared, suite.baseline),
+        cells=plan.cells,
+        groups=plan.groups,
         cpus=usable_cpus(),
-        clock=request.clock,
-        label=request.label,
-        options=request.decided(),
-        names_only=request.names_only,
+        clock=plan.clock,
+        label=plan.label,
+        options=plan.options,
+        names_only=plan.names_only,
     )

@@ -16,9 +16,9 @@ from kit.profile.fields import reason
 from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests
-from kit.suites.program import sources_of
-from kit.suites.request import RunRequest, requested_suite
-from kit.suites.suite import load_suite, suite_file
+from kit.suites.plan import named_code
+from kit.suites.request import RunRequest
+from kit.suites.suite import was_edited
 from kit.version import __version__
 
 # Without these the run's own code is not named.
@@ -79,7 +79,7 @@ def check_options(plan: RunPlan, given: Mapping[str, object]) -> None:
                 f"{remedy}, or start a new run with another --out"
             )
         # A built-in suite is the kit's own, whose revision has been compared.
-        if name == "SUITE" and suite_file(str(value)) and load_suite(str(value)).sha256 != plan.suite.sha256:
+        if name == "SUITE" and was_edited(str(value), plan.suite.sha256):
             raise KitError(f"{value} was edited since the run started; start a new run with another --out")
 
 
@@ -91,18 +91,10 @@ def check_code(path: Path, plan: RunPlan, request: RunRequest) -> None:
     """
     if unknown := [cell.backend for cell in plan.cells if cell.backend not in CATALOG]:
         raise KitError(f"the unfinished run has the framework {unknown[0]}, which is none here; choose another --out")
-    begun_with = str(plan.options.get("SUITE") or "")
-    named = RunRequest(
-        suite=request.suite or ("" if suite_file(begun_with) else begun_with),
-        quick=bool(plan.options.get("--quick")),
-        programs=request.programs,
-        variants=request.variants,
-    )
-    suite = requested_suite(named)
-    programs = {name: replace(source, sha256="") for name, source in sources_of(suite).items()}
+    sources, known = named_code(request, plan.options)
+    programs = {name: replace(source, sha256="") for name, source in sources.items()}
     begun = {name: replace(source, sha256="") for name, source in plan.suite.programs.items()}
     variants = [replace(variant, image_digest=None) for variant in plan.suite.variants]
-    known = suite.all_variants()
     unnamed = [f"program {name}" for name, source in begun.items() if programs.get(name) != source]
     unnamed += [f"variant {variant.name}" for variant in variants if variant.names_code and variant not in known]
     if unnamed:

@@ -29,12 +29,12 @@ from kit.fingerprint.private import published
 from kit.profile.schema import SCHEMA, CellResult, Launch, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
 from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, folder_of, resume_command, unfinished_refusal
-from kit.runner.hosts import allocated_hosts
 from kit.runner.interrupt import StopFlag
 from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
 from kit.runner.round_worker import phase_limit_s
 from kit.runner.rounds_left import failed_cells, lost_with, next_round, proved_cells, repeats_to_come
+from kit.runner.target import allocated_hosts
 from kit.runner.worker_processes import Asked, Ranks
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache, usable_cpus
 from kit.sensors.nvml import measured_lags_ns

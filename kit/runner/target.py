@@ -4,7 +4,8 @@ local        [python -m kit.worker.supervisor …]                              
 container    [python -m kit.engine.container OPTIONS] ─ engine ─ python … supervisor …  python -m kit.worker
 Slurm node   [srun … python -m kit.worker.supervisor …]                                 python -m kit.worker
 
-Each `python -m` stands for the words of `kit.import_order.module_command`, which import no module of the user's.
+Each `python -m` stands for the words of `kit.import_order.module_command`, which import no module of the user's. Which
+python that is, whether it has the framework, and which nodes there are is asked here, too.
 
 To add a target, write what gives its `Command`, and the case in `command_of`.
 """
@@ -12,6 +13,8 @@ To add a target, write what gives its `Command`, and the case in `command_of`.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -21,17 +24,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from kit.backends.backend_catalog import ENVIRONMENT_PREFIXES
+from kit.backends.backend_catalog import CATALOG, ENVIRONMENT_PREFIXES
 from kit.backends.entry import THREAD_VARIABLES
 from kit.devices import DEVICES, worker_environment
 from kit.engine.connection import local_engine
-from kit.engine.container import Bind, ContainerOptions, for_kind, with_devices
+from kit.engine.container import Bind, ContainerOptions, ask, for_kind, with_devices
 from kit.engine.container_run import data_bind
 from kit.engine.image import need_image
+from kit.errors import KitError
 from kit.fingerprint.fingerprint import relevant_environment
 from kit.import_order import module_command
-from kit.runner.interpreters import interpreter_for
+from kit.profile.cell import DEFAULT_VARIANT, Cell, Variant
 from kit.runner.worker_spec import WorkerSpec
+from kit.version import __version__
+from kit.worker.probe import Probe
 
 # A step beside the job's own script; a node that has gone is not waited for.
 SRUN = ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--export=ALL")
@@ -40,6 +46,13 @@ SRUN_LIMIT_S = 30
 WORKER_ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 # Libraries of this host, which an image has not.
 HOST_LIBRARIES = ("LD_PRELOAD", "LD_LIBRARY_PATH")
+# The probe imports no framework; an interpreter that takes longer than this to start is not usable for measuring.
+PROBE_TIMEOUT_S = 60
+# The allocator that docs/reference/audit/index.md recommends, and its Debian package.
+PACKAGES = {"libtcmalloc_minimal.so.4": "libtcmalloc-minimal4"}
+DEFAULT = Variant(name=DEFAULT_VARIANT)
+# Slurm sets these in a job's script and in a step.
+NODES, NODE = "SLURM_JOB_NODELIST", "SLURMD_NODENAME"
 
 
 class Command(NamedTuple):
@@ -113,3 +126,101 @@ def _container(spec: WorkerSpec, variables: Mapping[str, str]) -> Command:
     return Command(
         [*module_command(sys.executable, "kit.engine.container"), msgspec.json.encode(options).decode()], os.environ
     )
+
+
+def interpreter_for(backend: str, variant: Variant = DEFAULT) -> str:
+    """Return the variant's interpreter, else the one named in KIT_PYTHON_<BACKEND>, else the running one."""
+    return variant.python or os.environ.get(CATALOG[backend].interpreter_variable) or sys.executable
+
+
+def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = False) -> Probe:
+    """Ask the interpreter, in the variant's environment, for the framework; with `devices`, import it and ask it, too.
+
+    Raises:
+        KitError: it is missing, lacks the kit or has another version of it, or a library of LD_PRELOAD was
+            not loaded.
+    """
+    python = variant.image or interpreter_for(backend, variant)
+    who = f"{python} cannot run the worker for {backend}"
+    named = variant.name != DEFAULT_VARIANT
+    needs = f"a Python in which steadykit and {CATALOG[backend].distributions[0]} are installed"
+    remedy = (
+        f"give variant {variant.name} {needs}" if named else f"set {CATALOG[backend].interpreter_variable} to {needs}"
+    )
+    try:
+        probe = msgspec.json.decode(_answer(backend, variant, devices=devices).strip().rpartition(b"\n")[2], type=Probe)
+    except OSError as error:
+        raise KitError(f"{who}: {error.strerror or error}; {remedy}") from None
+    except subprocess.TimeoutExpired:
+        raise KitError(f"{who}: no answer within {PROBE_TIMEOUT_S} s; {remedy}") from None
+    except subprocess.CalledProcessError as error:
+        if error.returncode == -signal.SIGKILL:
+            raise KitError(
+                f"{who}: it was killed, most likely for lack of memory; free some, or give the container more"
+            ) from None
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        last = "it is older than Python 3.11" if lines[0].startswith("Unknown option: -P") else lines[-1]
+        raise KitError(f"{who}: {last}; {remedy}") from None
+    except msgspec.DecodeError:
+        raise KitError(f"{who}: its answer is not from this kit; {remedy}") from None
+    if probe.kit != __version__:
+        raise KitError(f"{who}: it has kit {probe.kit}, and this is kit {__version__}; install the same in both")
+    if probe.not_preloaded:
+        raise KitError(
+            f"variant {variant.name}: LD_PRELOAD names {', '.join(probe.not_preloaded)}, which did not load; "
+            f"install {_library_named(probe.not_preloaded)}, or give its full path"
+        )
+    return probe
+
+
+def _library_named(libraries: Sequence[str]) -> str:
+    """Return "the library", with the packages that have it where they are known."""
+    packages = [PACKAGES[name] for library in libraries if (name := os.path.basename(library)) in PACKAGES]  # noqa: PTH119
+    return f"the library (Debian, Ubuntu: {', '.join(packages)})" if packages else "the library"
+
+
+def _answer(backend: str, variant: Variant, *, devices: bool) -> bytes:
+    """Return what the probe says. OSError, SubprocessError and EngineError pass."""
+    arguments = ["--probe", backend, *(["--devices"] if devices else [])]
+    if variant.image is not None:
+        client = local_engine()
+        python = need_image(client, variant.image).python(backend)
+        return ask(client, variant.image, [*module_command(python, "kit.worker"), *arguments], variant.env)
+    command = [*module_command(interpreter_for(backend, variant), "kit.worker"), *arguments]
+    environment = {**os.environ, **variant.env}
+    return subprocess.run(command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=True, env=environment).stdout
+
+
+def allocated_hosts(count: int) -> list[str]:
+    """Return so many hosts of the allocation, this one first; none where one host is enough.
+
+    Raises:
+        KitError: this is no host of an allocation, or it has fewer.
+    """
+    if count == 1:
+        return []
+    nodes, node = os.environ.get(NODES), os.environ.get(NODE)
+    if not nodes or not node:
+        raise KitError(
+            f"--hosts {count}: this is no node of a Slurm allocation; run it in a script for `sbatch --nodes={count}`"
+        )
+    try:
+        done = subprocess.run(["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise KitError(f"scontrol did not list the allocation's hosts: {error}; check that it is on PATH") from None
+    names = done.stdout.split()
+    if len(names) < count:
+        raise KitError(f"--hosts {count}: the allocation has {len(names)} ({nodes}); give fewer, or allocate more")
+    return [node, *(name for name in names if name != node)][:count]
+
+
+def check_hosts(cells: Sequence[Cell], variants: Sequence[Variant], count: int) -> None:
+    """Raise KitError where the devices of a cell cannot be divided over so many hosts, or these are not here."""
+    if count > 1 and all(cell.devices == 1 for cell in cells):
+        raise KitError(f"--hosts {count}: every cell has one device; give several, as --devices {count}")
+    if count > 1 and any(variant.image for variant in variants):
+        raise KitError(f"--hosts {count}: an image variant runs on only one host; leave out --hosts or the image")
+    for devices in {cell.devices for cell in cells}:
+        if devices % min(devices, count):
+            raise KitError(f"--devices {devices} cannot be divided over {count} hosts; give a multiple of {count}")
+    allocated_hosts(count)

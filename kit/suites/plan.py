@@ -1,4 +1,6 @@
-"""From a suite to its cells, the groups they are compared in, and the processes that hold them.
+"""From a request to the plan of its run, without a look at the machine.
+
+    RunRequest ─► suite in which the request has its say ─► cells ─► groups ─► bundles
 
 cells   the product of the axes and the variants
 group   cells that are alike but for the compared axes: at most four, which take turns in a round
@@ -7,27 +9,65 @@ bundle  groups whose cells share workers, measured together
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import asdict, replace
 
-from kit.backends.backend_catalog import CATALOG, has_operations
+from kit.backends.backend_catalog import CATALOG, FRAMEWORKS, has_operations
+from kit.backends.program.about import OWN_AXES
 from kit.devices import DEVICES
-from kit.profile.cell import FRAMEWORKS_OWN, Cell
-from kit.profile.schema import PART, Group
-from kit.suites.program import sources_of
-from kit.suites.suite import FIELDS, Axes, Suite, SuiteError, check_choice
+from kit.errors import KitError
+from kit.printable import printable_line
+from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
+from kit.profile.instruments import ClockChoice
+from kit.profile.schema import PART, Group, ProgramSource, SuiteUsed
+from kit.stats.estimate import ROUNDS_PRELIMINARY
+from kit.suites.programs import programs_given, sources_of
+from kit.suites.request import OPTIONS, RunRequest
+from kit.suites.suite import FIELDS, QUICK_SUITE, Axes, Measure, Suite, SuiteError, check_choice, load_suite, suite_file
 from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.workload_catalog import workload as workload_of
 
 DEFAULT_COMPILE_MODE = "default"
+# Options that select among the cells of a suite's tables.
+SELECTIONS = ("workloads", *FIELDS.values())
+# Several values of these are compared unless something else is asked for; more workloads or tasks are more groups.
+SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
+# This is enough for the mean of steps that do not change over an epoch: half a minute where a step takes 0.3 s.
+QUICK_FIT_STEPS = 50
+# The best round of a ceiling counts: a second start shows whether the first was slow.
+CEILING_ROUNDS = 2
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
 GROUP_CELLS_MAX = 4
 # What a machine has not may be missing from a whole suite.
 OF_THE_MACHINE = ("backend", "device", "compile_mode")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is asked for, decided as far as that needs no look at the machine."""
+
+    suite: SuiteUsed  # as yet without data, digests of images, what is skipped, and joules that depend on sensors
+    cells: list[Cell]
+    baseline: str | None  # value of a compared axis; null: the first
+    energy_s: float | None  # of a long block; null: as long as the sensors need that are here
+    backends: tuple[str, ...]  # that are named, and so must be here
+    devices: tuple[str, ...]  # kinds that are named
+    code_of_file: frozenset[str]  # programs and variants that a suite's file starts, and no option
+    data: str
+    clock: ClockChoice
+    label: str
+    names_only: bool
+    is_dry: bool  # nothing is downloaded, and nothing of `code_of_file` is started
+    options: dict[str, Any]  # that a run keeps until its end
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups of its cells."""
+        return plan_groups(self.cells, self.suite.compare, self.baseline)
 
 
 class WorkerPlan(NamedTuple):
@@ -42,6 +82,208 @@ class Bundle(NamedTuple):
 
     groups: list[Group]
     workers: list[WorkerPlan]
+
+
+def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
+    """Return the plan of a request.
+
+    Args:
+        request: what is asked for.
+        say: gets each line that its user should know of: what a file starts, and which axis is compared.
+
+    Raises:
+        KitError: no machine could measure it as it is asked for.
+    """
+    suite = requested_suite(request)
+    foreign = _code_of_file(request, suite)
+    for line in foreign.values():
+        say(line)
+    cells = plan_cells(suite, named=request.backends)
+    networks = [cell for cell in cells if not is_operation(cell)]
+    if request.ceilings and len(networks) == len(cells):
+        names = ", ".join(dict.fromkeys(cell.backend for cell in cells))
+        raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
+    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
+        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
+        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
+        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
+        say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
+    if request.reuse_compiled and (request.hosts > 1 or any(table.image for table in suite.variants.values())):
+        where = "several hosts" if request.hosts > 1 else "an image's containers"
+        raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
+    return plan_with(request, suite, cells, code_of_file=foreign)
+
+
+def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_file: Iterable[str] = ()) -> Plan:
+    """Return the plan of these cells of a suite, measured as is requested."""
+    measure, precision_pct = suite.measure, request.precision_pct
+    used = SuiteUsed(
+        name=suite.name,
+        sha256=suite.sha256,
+        compare=suite.compared,
+        process_axes=measure.share,
+        rounds=measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY,
+        precision_pct=precision_pct,
+        plan=measure.plan(),
+        variants=suite.all_variants(),
+        programs=sources_of(suite),
+        data={},
+        seed=request.seed,
+        hosts=request.hosts,
+        reuse_compiled=request.reuse_compiled,
+    )
+    return Plan(
+        suite=used,
+        cells=list(cells),
+        baseline=suite.baseline,
+        energy_s=measure.energy_s,
+        backends=request.backends,
+        devices=request.devices,
+        code_of_file=frozenset(code_of_file),
+        data=request.data,
+        clock=request.clock,
+        label=request.label,
+        names_only=request.names_only,
+        is_dry=request.dry_run,
+        options=request.decided(),
+    )
+
+
+def _code_of_file(request: RunRequest, suite: Suite) -> dict[str, str]:
+    """Return what a suite's file makes a run start, by the name of the program or variant, each as a line to say.
+
+    Nothing of a suite of the kit, and nothing that the command line names itself.
+    """
+    file = suite_file(request.suite_name)
+    if file is None:
+        return {}
+    lines = {}
+    programs, variants = {} if request.programs else suite.programs, {} if request.variants else suite.variants
+    for name, program in programs.items():
+        lines[name] = f"{file} runs {program.path} as program {name}"
+    for name, table in variants.items():
+        settings = [f"{kind} {value}" for kind, value in (("python", table.python), ("image", table.image)) if value]
+        settings += [f"{variable}={value}" for variable, value in table.env.items()]
+        if settings:
+            lines[name] = f"{file} runs variant {name} with {', '.join(settings)}"
+    return {name: printable_line(line) for name, line in lines.items()}
+
+
+def named_code(request: RunRequest, begun_with: Mapping[str, object]) -> tuple[dict[str, ProgramSource], list[Variant]]:
+    """Return the programs and the variants that a command names which resumes a run that began with these options."""
+    begun = str(begun_with.get(OPTIONS["suite"]) or "")
+    named = RunRequest(
+        suite=request.suite or ("" if suite_file(begun) else begun),
+        quick=bool(begun_with.get(OPTIONS["quick"])),
+        programs=request.programs,
+        variants=request.variants,
+    )
+    suite = requested_suite(named)
+    return sources_of(suite), suite.all_variants()
+
+
+def requested_suite(request: RunRequest) -> Suite:
+    """Return the suite, in its quick form where that is asked for, with what is requested in place of what it says.
+
+    Programs take the place of workloads.
+
+    Raises:
+        SuiteError: no such suite, an axis that there is not, or one that programs bring themselves.
+    """
+    suite = load_suite(request.suite_name)
+    selected = {name: list(getattr(request, name)) for name in SELECTIONS if getattr(request, name)}
+    tables = suite.axes
+    if request.programs:
+        for axis in ("workloads", *OWN_AXES):
+            if axis in selected:
+                raise SuiteError(f"a user program has its own {axis}; leave out {OPTIONS[axis]}")
+        programs = programs_given(request.programs)
+        selected |= OWN_AXES | {"workloads": list(programs)}
+        tables = [replace(tables[0], parameters={})]
+        suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
+    elif request.quick and suite.quick.cells is not None:
+        tables = suite.quick.cells if isinstance(suite.quick.cells, list) else [suite.quick.cells]
+    for axis, values in selected.items():
+        # A table has those of the values that are its own; where some value is in no table, each has all of them.
+        narrowed = [[value for value in values if value in getattr(table, axis)] for table in tables]
+        if not all(any(value in left for left in narrowed) for value in values):
+            narrowed = [values for _ in tables]
+        tables = [replace(table, **{axis: left}) for table, left in zip(tables, narrowed, strict=True) if left]
+    measure = _quick(suite) if request.quick else suite.measure
+    if request.energy_s is not None:
+        measure = replace(measure, energy_s=request.energy_s)
+    if request.rounds is not None:
+        measure = replace(measure, rounds=request.rounds)
+    name = suite.name if not request.quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
+    compared = list(request.compare) or ([] if request.variants else _swept(suite, request) or suite.compare)
+    tables, variants = _with_parameters(tables, request.parameters), request.variants or suite.variants
+    try:
+        changed = replace(suite, name=name, cells=tables, compare=compared, variants=variants, measure=measure)
+    except ValueError as error:
+        raise SuiteError(f"{error}; `kit run --help` lists the options") from None
+    if changed.baseline is not None and (selected or request.compare or request.variants or request.parameters):
+        # Where no cell has the baseline any more, it is the first.
+        left = {str(cell.value(axis)) for cell in plan_cells(changed) for axis in changed.compare}
+        changed = changed if changed.baseline in left else replace(changed, baseline=None)
+    return with_ceilings(changed) if request.ceilings else changed
+
+
+def _swept(suite: Suite, request: RunRequest) -> list[str]:
+    """Return the axes of which several values are requested and which the suite does not compare anyway."""
+    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | dict(request.parameters)
+    several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
+    return [] if suite.variants else several
+
+
+def _with_parameters(tables: list[Axes], parameters: Mapping[str, tuple[int, ...]]) -> list[Axes]:
+    """Return the tables with the parameters that their workloads have, and those that none has, to be refused."""
+    parametric = {*WORKLOADS, *OPERATIONS}
+    known = [
+        {name for workload in table.workloads if workload in parametric for name in parameters_of(workload)}
+        for table in tables
+    ]
+    unknown = set(parameters).difference(*known)
+    return [
+        replace(table, parameters=table.parameters | {n: [*v] for n, v in parameters.items() if n in here | unknown})
+        for table, here in zip(tables, known, strict=True)
+    ]
+
+
+def _quick(suite: Suite) -> Measure:
+    """Return a look in minutes at what the suite measures: fewer rounds, a part of a fit, what its own table says."""
+    measure, quick = suite.measure, load_suite(QUICK_SUITE).measure
+    general = {
+        "rounds": min(measure.rounds, quick.rounds),
+        "cycles": min(measure.cycles, quick.cycles),
+        "energy_rounds": "last",
+        "fit_rounds": 1,
+        "fit_steps": min(measure.fit_steps or QUICK_FIT_STEPS, QUICK_FIT_STEPS),
+        "share": measure.share or quick.share,
+    }
+    written = {name: value for name, value in asdict(suite.quick).items() if name != "cells" and value is not None}
+    return replace(measure, **general | written)
+
+
+def with_ceilings(suite: Suite) -> Suite:
+    """Return the suite with every operation, in the precisions and on the devices, threads and variants of its cells.
+
+    Programs name no framework: beside them every framework's operations are measured.
+    """
+    tables = [
+        replace(
+            axes,
+            workloads=list(OPERATIONS),
+            parameters={},
+            tasks=["infer"],
+            feeds=["device"],
+            compile_modes=[DEFAULT_COMPILE_MODE],
+            **({"backends": FRAMEWORKS, "precisions": ["float32"]} if suite.programs else {}),
+        )
+        for axes in suite.axes
+        if not {*axes.workloads} <= OPERATIONS.keys() - suite.programs.keys()
+    ]
+    measure = replace(suite.measure, ceiling_rounds=suite.measure.ceiling_rounds or CEILING_ROUNDS)
+    return replace(suite, cells=[*suite.axes, *tables], measure=measure) if tables else suite
 
 
 def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
@@ -81,78 +323,6 @@ def plan_cells(suite: Suite, named: Sequence[str] = ()) -> list[Cell]:
             other = f"add one that it has ({modes[name]}), or leave out --backend {name}"
             raise SuiteError(f"{name} has no compile mode {requested}; {other}")
     return list(cells.values())
-
-
-def is_whole(suite: Suite, cells: Iterable[Cell]) -> bool:
-    """Whether nothing of a suite was left out, besides frameworks and devices: its document's figures go with that."""
-    planned = {cell.key_without(OF_THE_MACHINE) for cell in plan_cells(suite)}
-    return planned <= {cell.key_without(OF_THE_MACHINE) for cell in cells}
-
-
-def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
-    """Return groups of cells that differ in the axes `compare`, in the order of their first cells.
-
-    A group of more than GROUP_CELLS_MAX is split, each part with the baseline: the cell that has the value `baseline`
-    on a compared axis, or the first.
-
-    Raises:
-        SuiteError: no cell has that value.
-    """
-    values = {str(cell.value(axis)) for cell in cells for axis in compare}
-    if baseline is not None:
-        check_choice("baseline", baseline, sorted(values))
-    alike_by_key: dict[str, list[Cell]] = {}
-    for cell in cells:
-        is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
-        # Operations are compared between backends, whatever networks are compared over.
-        over = ["backend"] if is_operation(cell) else compare
-        # Between backends a default compile mode is like any other's.
-        differing = [*over, "compile_mode"] if "backend" in over and is_default else over
-        alike_by_key.setdefault(cell.key_without(differing), []).append(cell)
-    groups = []
-    for key, alike in alike_by_key.items():
-        first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
-        others = [cell for cell in alike if cell is not first]
-        step = GROUP_CELLS_MAX - 1
-        for part, start in enumerate(range(0, max(1, len(others)), step)):
-            taken = [first, *others[start : start + step]]
-            part_key = key if part == 0 else f"{key}{PART}{part + 1}"
-            in_order = [cell.key for cell in alike if cell in taken]
-            groups.append(Group(key=part_key, cells=in_order, baseline=first.key))
-    return groups
-
-
-def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
-    """Return the groups with their workers; those that share a worker are together, in the groups' order.
-
-    Parts of a group have workers of their own, so that no more are alive than take turns; unless a worker holds several
-    cells of the group, as the points of a sweep: then it holds those of all parts.
-    """
-    by_key = {cell.key: cell for cell in cells}
-    # What the cells of one worker have in common: operations share theirs.
-    names = {
-        key: f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
-        for key, cell in by_key.items()
-    }
-    whole: dict[str, set[str]] = {}
-    for group in groups:
-        whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
-    bundles: list[Bundle] = []
-    for group in groups:
-        whole_key, separator, number = group.key.partition(PART)
-        is_swept = len({names[key] for key in whole[whole_key]}) < len(whole[whole_key])
-        held = {key: names[key] if is_swept else f"{names[key]}{separator}{number}" for key in group.cells}
-        sharing = (each for each in bundles if any(worker.name in held.values() for worker in each.workers))
-        if (bundle := next(sharing, None)) is None:
-            bundles.append(bundle := Bundle([], []))
-        bundle.groups.append(group)
-        workers = {worker.name: worker for worker in bundle.workers}
-        for key, name in held.items():
-            if name not in workers:
-                bundle.workers.append(workers.setdefault(name, WorkerPlan(name, [])))
-            if by_key[key] not in workers[name].cells:
-                workers[name].cells.append(by_key[key])
-    return bundles
 
 
 def _operations(suite: Suite, axes: Axes) -> Iterator[Cell]:
@@ -279,3 +449,75 @@ def _check_cell(cell: Cell) -> None:
     if cell.batch > samples:
         line = f"batch {cell.batch} exceeds the {samples} samples that exist to {cell.task} on; give fewer"
         raise SuiteError(line)
+
+
+def is_whole(suite: Suite, cells: Iterable[Cell]) -> bool:
+    """Whether nothing of a suite was left out, besides frameworks and devices: its document's figures go with that."""
+    planned = {cell.key_without(OF_THE_MACHINE) for cell in plan_cells(suite)}
+    return planned <= {cell.key_without(OF_THE_MACHINE) for cell in cells}
+
+
+def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
+    """Return groups of cells that differ in the axes `compare`, in the order of their first cells.
+
+    A group of more than GROUP_CELLS_MAX is split, each part with the baseline: the cell that has the value `baseline`
+    on a compared axis, or the first.
+
+    Raises:
+        SuiteError: no cell has that value.
+    """
+    values = {str(cell.value(axis)) for cell in cells for axis in compare}
+    if baseline is not None:
+        check_choice("baseline", baseline, sorted(values))
+    alike_by_key: dict[str, list[Cell]] = {}
+    for cell in cells:
+        is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
+        # Operations are compared between backends, whatever networks are compared over.
+        over = ["backend"] if is_operation(cell) else compare
+        # Between backends a default compile mode is like any other's.
+        differing = [*over, "compile_mode"] if "backend" in over and is_default else over
+        alike_by_key.setdefault(cell.key_without(differing), []).append(cell)
+    groups = []
+    for key, alike in alike_by_key.items():
+        first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
+        others = [cell for cell in alike if cell is not first]
+        step = GROUP_CELLS_MAX - 1
+        for part, start in enumerate(range(0, max(1, len(others)), step)):
+            taken = [first, *others[start : start + step]]
+            part_key = key if part == 0 else f"{key}{PART}{part + 1}"
+            in_order = [cell.key for cell in alike if cell in taken]
+            groups.append(Group(key=part_key, cells=in_order, baseline=first.key))
+    return groups
+
+
+def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
+    """Return the groups with their workers; those that share a worker are together, in the groups' order.
+
+    Parts of a group have workers of their own, so that no more are alive than take turns; unless a worker holds several
+    cells of the group, as the points of a sweep: then it holds those of all parts.
+    """
+    by_key = {cell.key: cell for cell in cells}
+    # What the cells of one worker have in common: operations share theirs.
+    names = {
+        key: f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
+        for key, cell in by_key.items()
+    }
+    whole: dict[str, set[str]] = {}
+    for group in groups:
+        whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
+    bundles: list[Bundle] = []
+    for group in groups:
+        whole_key, separator, number = group.key.partition(PART)
+        is_swept = len({names[key] for key in whole[whole_key]}) < len(whole[whole_key])
+        held = {key: names[key] if is_swept else f"{names[key]}{separator}{number}" for key in group.cells}
+        sharing = (each for each in bundles if any(worker.name in held.values() for worker in each.workers))
+        if (bundle := next(sharing, None)) is None:
+            bundles.append(bundle := Bundle([], []))
+        bundle.groups.append(group)
+        workers = {worker.name: worker for worker in bundle.workers}
+        for key, name in held.items():
+            if name not in workers:
+                bundle.workers.append(workers.setdefault(name, WorkerPlan(name, [])))
+            if by_key[key] not in workers[name].cells:
+                workers[name].cells.append(by_key[key])
+    return bundles

@@ -1,4 +1,7 @@
-"""A suite: which cells, which axis they are compared over, how long each is measured. TOML, built in or the user's."""
+"""A suite: which cells, which axis they are compared over, how long each is measured. TOML, built in or the user's.
+
+A mistake in a file is named in the user's own words: ``line 7: cells.tasks[0] is "trian"; choose from …``.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,21 @@ import hashlib
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import inspect as types
 
 from kit.backends.program.about import OWN_AXES
 from kit.distribution import shipped
 from kit.errors import KitError
 from kit.files import read_limited
+from kit.nearest import choices
 from kit.profile import fields
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
 from kit.profile.schema import FigureName, StepPlan
-from kit.suites.toml_mistake import choices, mistake
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.workload_catalog import WORKLOADS, parameters_of
 
@@ -32,6 +36,23 @@ UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant"
 EXAMPLE = "docs/reference/suite-file.md has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+
+# The Python types that a value of a type may have in TOML, and what to write for it.
+TOML_KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
+    types.IntType: (int, "a whole number"),
+    types.FloatType: ((int, float), "a number"),
+    types.StrType: (str, "text in quotes"),
+    types.LiteralType: (str, "text in quotes"),
+    types.ListType: (list, "a list in [ ]"),
+    types.DictType: (dict, "a table"),
+    types.StructType: (dict, "a table"),
+}
+# A larger limit is none that a message names.
+NAMED_MAX = 10**9
+# Longer values are cut in a message.
+SHOWN_MAX = 40
+
+TomlPath = tuple[str | int, ...]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=fields.COUNT_MAX)]
 Batch = Annotated[int, msgspec.Meta(ge=1, le=fields.BATCH_MAX)]
@@ -153,7 +174,7 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.program`)."""
+    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.programs`)."""
 
     path: str  # my_model.py:function, or package.module:function
 
@@ -227,6 +248,11 @@ def suite_file(name: str) -> Path | None:
     return Path(name) if name.endswith(".toml") or "/" in name else None
 
 
+def was_edited(name: str, sha256: str) -> bool:
+    """Return whether a name stands for a file that holds another suite by now; a built-in one is the kit's own."""
+    return suite_file(name) is not None and load_suite(name).sha256 != sha256
+
+
 def load_suite(name: str) -> Suite:
     """Return a built-in suite by name, or a file by path.
 
@@ -251,5 +277,64 @@ def load_suite(name: str) -> Suite:
     try:
         suite = msgspec.convert(tables, Suite)
     except msgspec.ValidationError:
-        raise SuiteError(f"{path}{mistake(text, tables, Suite)}; {EXAMPLE}") from None
+        raise SuiteError(f"{path}{_mistake(text, tables, Suite)}; {EXAMPLE}") from None
     return msgspec.structs.replace(suite, folder=str(path.parent), sha256=hashlib.sha256(data).hexdigest())
+
+
+def _mistake(text: str, document: dict[str, Any], kind: type[msgspec.Struct]) -> str:
+    """Return the first mistake of a TOML document that is no `kind`: ``, line 7: measure.rounds is "8"; give …``."""
+    path, what = next(_mistakes_in(document, types.type_info(kind), ()), ((), "it is not complete"))
+    dotted = "".join(
+        f"[{key}]" if isinstance(key, int) else f".{key}" if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'."{key}"'
+        for key in path
+    ).lstrip(".")
+    # A key may be written in a table, a heading or a dotted key; where several lines have it, none is named.
+    names = [name for name in path if isinstance(name, str)]
+    is_last = re.compile(rf"^[^#=]*\b{re.escape(names[-1])}\b" if names else "(?!)")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if is_last.search(line)]
+    line = f", line {lines[0]}" if len(lines) == 1 else ""
+    separator = "" if not dotted else " " if what.startswith("is ") else ": "
+    return f"{line}: {dotted}{separator}{what}"
+
+
+def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple[TomlPath, str]]:  # noqa: ANN401 - any TOML
+    """Yield the path and the description of each mistake, inner ones first."""
+    if isinstance(kind, types.UnionType):
+        fitting = [member for member in kind.types if isinstance(value, TOML_KINDS.get(type(member), ((), ""))[0])]
+        kind = (fitting or list(kind.types))[0]
+    fitting_types, right = TOML_KINDS[type(kind)]
+    is_fit = isinstance(value, fitting_types) and not isinstance(value, bool)
+    text = "a table" if isinstance(value, dict) else msgspec.json.encode(value).decode()
+    shown = text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
+    if isinstance(kind, types.LiteralType) and value not in kind.values:
+        yield path, f"is {shown}; {choices(str(value), list(map(str, kind.values)))}"
+    elif not is_fit:
+        yield path, f"is {shown}; give {right}"
+    elif isinstance(kind, types.IntType | types.FloatType):
+        least, most = kind.ge, kind.le
+        if (least is not None and value < least) or (most is not None and value > most):
+            has_most = most is not None and most < NAMED_MAX
+            yield path, f"is {value}; give {least} {f'to {most:g}' if has_most else 'or more'}"
+    elif isinstance(kind, types.ListType | types.DictType):
+        item_kind = kind.item_type if isinstance(kind, types.ListType) else kind.value_type
+        for key, item in enumerate(value) if isinstance(value, list) else value.items():
+            yield from _mistakes_in(item, item_kind, (*path, key))
+    elif isinstance(kind, types.StructType):
+        yield from _mistakes_of_table(value, kind, path)
+
+
+def _mistakes_of_table(table: dict[str, Any], kind: types.StructType, path: TomlPath) -> Iterator[tuple[TomlPath, str]]:
+    # Fields that begin with _ are not the user's.
+    fields = {field.encode_name: field for field in kind.fields if not field.encode_name.startswith("_")}
+    for key, item in table.items():
+        if key in fields:
+            yield from _mistakes_in(item, fields[key].type, (*path, key))
+        else:
+            yield (*path, key), f"is no setting; {choices(key, fields)}"
+    for name, field in fields.items():
+        if field.required and name not in table:
+            yield (*path, name), "is missing"
+    try:
+        msgspec.convert(table, kind.cls)
+    except msgspec.ValidationError as error:
+        yield path, str(error).rpartition(" - at ")[0] or str(error)

@@ -19,8 +19,8 @@ import yaml
 from actions.composite import run_action
 from kit_process import REPOSITORY
 
-from kit.cli.app import VERBS
-from kit.cli.compare import run_comparison
+from kit.cli import VERBS
+from kit.cli.compare_and_audit import run_comparison
 from kit.profile.store import read_profile
 from kit.version import __version__
 

@@ -8,7 +8,7 @@ from asking import outcomes
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.cell import Variant
 from kit.profile.fields import reason
 from kit.profile.instruments import SensorReport, SensorResponse

@@ -31,7 +31,7 @@ from kit.compare.ratios import log_ratios
 from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile
-from kit.runner.interpreters import interpreter_for
+from kit.runner.target import interpreter_for
 from kit.stats.estimate import over_rounds
 
 NETWORKS = ["mlp", "cnn", "cnn_small", "rnn", "lstm", "autoencoder", "dblstm", "transformer"]

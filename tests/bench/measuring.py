@@ -29,7 +29,7 @@ from kit.runner.round_worker import RoundWorker
 from kit.runner.running import RunUnderWay
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
-from kit.suites.plan import WorkerPlan, plan_cells
+from kit.suites.plan import WorkerPlan, plan_cells, plan_with
 from kit.suites.request import RunRequest
 from kit.suites.suite import Axes, Measure, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
@@ -82,7 +82,7 @@ def run_rounds(  # noqa: PLR0917
             name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
         )
         used = ensure_data(cells, data)
-        plan = prepare(RunRequest(), suite, cells, variants, skipped=[], data=used)
+        plan = prepare(plan_with(RunRequest(), suite, cells), variants, data=used)
         run = RunUnderWay.begin(out, plan)
     with stop.deferring_interrupts(), RunProgress(run.plan, run.rounds_done) as progress:
         return run.run(progress, stop)

@@ -17,7 +17,7 @@ from refusals import refusal
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.remedies import REMEDIES
 from kit.audit.rule import all_rules, sentences
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.facts import Accelerator, device_facts
 
 # Rules that can be asked of these profiles, and find nothing where nothing is planted.

@@ -7,10 +7,9 @@ from pathlib import Path
 import yaml
 from click import Context
 
-from kit.cli.app import app
-from kit.cli.run import parse_request
-from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.request import requested_suite
+from kit.cli import app
+from kit.cli.run_and_selftest import parse_request
+from kit.suites.plan import plan_cells, plan_groups, requested_suite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "how-to" / "ci.md").read_text(encoding="utf-8")

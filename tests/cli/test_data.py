@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from mirror import NOBODY_LISTENS, no_network, serve  # noqa: F401 - fixtures
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.errors import KitError
 from kit.workloads.datasets import DataFile, Dataset, Samples
 from kit.workloads.workload_catalog import DATASETS

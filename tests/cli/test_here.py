@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.runner import examine
 
 

@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 from refusals import refusal
 
-from kit.cli import main
-from kit.cli import run as run_module
-from kit.cli.app import VERBS, app
+from kit.cli import VERBS, app, main
+from kit.cli import run_and_selftest as run_module
 
 
 def kit(*words):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kit_process import REPOSITORY, kit
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from profile_builder import group, member, profile, write
 
-from kit.cli import selftest as command
-from kit.cli.app import app
+from kit.cli import app
+from kit.cli import run_and_selftest as command
 from kit.profile.cell import Variant
 from kit.profile.schema import INJECTED_NS
 

@@ -8,7 +8,7 @@ import profile_builder as b
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 
 
 @pytest.fixture(scope="module")

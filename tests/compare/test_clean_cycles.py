@@ -13,7 +13,7 @@ from msgspec import structs
 import kit
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.compare import compare, compare_within
 from kit.compare.notes import read_run

@@ -6,7 +6,7 @@ import profile_builder as b
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.fleet_nodes import judge, reduce_node
 
 NODES = 8

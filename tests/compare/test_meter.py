@@ -13,7 +13,7 @@ from metered import BLOCK_S, DRAWN, RUN_S, SAMPLES, meter_lines, metered_run
 from msgspec.structs import replace
 from refusals import refused
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
 from kit.compare.runs import run_of

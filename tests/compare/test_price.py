@@ -8,7 +8,7 @@ import profile_builder as b
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 
 PER_HOUR, PER_KWH = 3.6, 0.36
 OF_TIME = 2e-3 / 128 * 1e6 / 3600 * PER_HOUR

@@ -8,7 +8,7 @@ import pytest
 from audit.asking import outcomes
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.compare import compare_within
 from kit.compare.verdicts import limit_slow_downs
 from kit.profile.cell import Variant

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.cli.app import VERBS
+from kit.cli import VERBS
 from kit.environment import VARIABLES
 
 ROOT = Path(__file__).parents[2]

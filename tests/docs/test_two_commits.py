@@ -8,7 +8,7 @@ import sys
 import pytest
 from kit_process import REPOSITORY
 
-from kit.cli.compare import run_comparison
+from kit.cli.compare_and_audit import run_comparison
 from kit.import_order import module_command
 
 PAGE = (REPOSITORY / "docs/how-to/compare-versions.md").read_text(encoding="utf-8")

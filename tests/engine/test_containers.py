@@ -12,7 +12,7 @@ from engine_server import DOCKER, ROOTLESS_PODMAN
 from msgspec.structs import replace
 from refusals import refusal, refused
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.engine import container_run as launch_module
 from kit.engine import image as image_module
 from kit.engine.connection import EngineError, connect

@@ -10,7 +10,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 
 from kit.backends.program.backend import PARTS
-from kit.cli.compare import run_comparison
+from kit.cli.compare_and_audit import run_comparison
 from kit.profile.store import read_profile
 
 EXAMPLES = REPOSITORY / "docs/examples"

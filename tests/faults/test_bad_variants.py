@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 
 OTHER_KIT = f"""#!/bin/sh
 exec {sys.executable} "$@" | sed 's/"kit":"[^"]*"/"kit":"0.0.1"/'

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from fault_runs import PYTHONPATH
 from namespaces import needs_namespaces, refusing, unprivileged
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.store import read_profile
 from kit.report.sentences import sentence
 

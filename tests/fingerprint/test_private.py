@@ -10,7 +10,7 @@ from profile_builder import group, member, profile
 from refusals import refused
 from small_suite import SUITE
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.fingerprint import private
 from kit.fingerprint.private import CUT, cleaned, hashed, published, recorded
 from kit.profile.cell import Variant

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite, waited
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, start_lost_nodes, state_of, waited
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.store import read_profile
 
 RUN = ("run", "--quick", "--workload", "mlp", "--task", "train", "--data", "synthetic", "--backend")

@@ -218,7 +218,8 @@ def _suite(file: str) -> str:
 
 
 def _table(file: str) -> None:
-    from kit.suites.request import RunRequest, requested_suite
+    from kit.suites.plan import requested_suite
+    from kit.suites.request import RunRequest
 
     requested_suite(RunRequest(suite=f"./{file}", quick=True))
 

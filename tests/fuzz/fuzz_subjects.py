@@ -38,6 +38,7 @@ from kit.profile.schema import (
 from kit.profile.store import labeled_steps, launch_id, pack_steps, read_profile, read_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.prepare import plan_run
+from kit.suites.plan import plan_of
 from kit.suites.request import RunRequest
 
 PROFILES = Path(__file__).parents[2] / "profiles"
@@ -415,7 +416,7 @@ def _journal() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         suite="quick", backends=("torch",), workloads=("mlp",), tasks=("infer",), rounds=2, data="synthetic",
         energy_s=0.0, batches=(64, 128),
     )  # fmt: skip
-    plan = plan_run(request, lambda _: None)
+    plan = plan_run(plan_of(request, lambda _: None), lambda _: None)
     members = [b.member(cell=cell, step_ms=2.0) for cell in plan.cells]
     built = b.profile(b.group(plan.groups[0].key, *members), rounds=2, cycles=3)
     saved = []

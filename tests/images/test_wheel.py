@@ -139,4 +139,6 @@ def test_an_image_is_built_from_what_came_with_it(installed, tmp_path, target):
         options = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
         subprocess.run([sys.executable, "-m", "pip", "wheel", *options, source], check=True, env=OUTSIDE)
         (wheel,) = tmp_path.glob("*.whl")
-        assert {"kit/cli/run.py", "kit/suites/quick.toml", "kit/_stamp.abi3.so"} <= {*zipfile.ZipFile(wheel).namelist()}
+        assert {"kit/cli/run_and_selftest.py", "kit/suites/quick.toml", "kit/_stamp.abi3.so"} <= {
+            *zipfile.ZipFile(wheel).namelist()
+        }

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from profile_builder import MS, S, cell, energy, group, member, profile, reason, sampled
 from refusals import refused
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.meter import MeterFileError, read_meter
 from kit.profile import consistency
 from kit.profile.schema import Fit, Published

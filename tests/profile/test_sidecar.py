@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from profile_builder import group, member, profile, raw_steps, write
 from refusals import refused
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.schema import Sidecar
 from kit.profile.store import launch_id, pack_steps, read_profile, read_steps, timed_steps, write_profile
 

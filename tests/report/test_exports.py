@@ -11,7 +11,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 from msgspec.structs import replace
 
-from kit.cli.compare import run_comparison
+from kit.cli.compare_and_audit import run_comparison
 from kit.profile.store import read_profile, write_profile
 
 REFERENCE = REPOSITORY / "profiles/reference"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from refusals import refusal
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.profile.fields import reason
 from kit.profile.schema import Failure, Phase
 from kit.profile.store import read_profile

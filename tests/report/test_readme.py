@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from kit.cli.app import app
+from kit.cli import app
 from kit.compare.suite_table import suite_table
 from kit.profile.store import read_profile
 from kit.report.formats import write

@@ -19,8 +19,8 @@ from kit.runner.examine import examine_data
 from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.running import profile_path
-from kit.suites.plan import plan_cells
-from kit.suites.request import RunRequest, requested_suite
+from kit.suites.plan import plan_cells, requested_suite
+from kit.suites.request import RunRequest
 from kit.suites.suite import load_suite
 from kit.version import __version__
 from kit.workloads.workload_catalog import DATASETS

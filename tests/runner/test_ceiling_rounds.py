@@ -8,7 +8,7 @@ from kit.profile.instruments import SensorReport
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import TimeLeft
 from kit.runner.running import RunUnderWay
-from kit.suites.request import with_ceilings
+from kit.suites.plan import with_ceilings
 from kit.suites.suite import Axes
 
 JOULES = SensorReport(

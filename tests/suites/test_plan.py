@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from kit.errors import KitError
 from kit.profile.cell import AXES
-from kit.suites.plan import GROUP_CELLS_MAX, plan_bundles, plan_cells, plan_groups
-from kit.suites.request import CEILING_ROUNDS, RunRequest, requested_suite, with_ceilings
+from kit.suites.plan import (
+    CEILING_ROUNDS,
+    GROUP_CELLS_MAX,
+    plan_bundles,
+    plan_cells,
+    plan_groups,
+    requested_suite,
+    with_ceilings,
+)
+from kit.suites.request import RunRequest
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.device_operations import MATMUL, OPERATIONS, TRIAD, is_operation
 from kit.workloads.workload import Dense

@@ -6,9 +6,9 @@ import sys
 import pytest
 from refusals import refused
 
-from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.program import programs_given, sources_of
-from kit.suites.request import RunRequest, requested_suite
+from kit.suites.plan import plan_cells, plan_groups, requested_suite
+from kit.suites.programs import programs_given, sources_of
+from kit.suites.request import RunRequest
 from kit.suites.suite import load_suite
 
 # To import it is an error.

@@ -7,8 +7,16 @@ from refusals import refused
 
 from kit.profile.cell import Variant
 from kit.runner.rounds_left import estimate
-from kit.suites.plan import GROUP_CELLS_MAX, is_whole, plan_bundles, plan_cells, plan_groups
-from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
+from kit.suites.plan import (
+    GROUP_CELLS_MAX,
+    QUICK_FIT_STEPS,
+    is_whole,
+    plan_bundles,
+    plan_cells,
+    plan_groups,
+    requested_suite,
+)
+from kit.suites.request import RunRequest, parameters_given, variants_given
 from kit.suites.suite import SuiteError, VariantTable, builtin_suites, load_suite
 
 MINE = """

@@ -1,4 +1,4 @@
-"""`kit compare`: the cells of one profile, or several profiles, with verdicts."""
+"""Verbs that judge profiles: `kit compare` with verdicts on differences, `kit audit` with what is wrong in them."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kit.cli.options import (
-    METER,
     PROFILES,
-    FiniteRange,
     echo_first,
     format_options,
     in_processes,
     labels_of,
+    option_from,
+    options_from,
     print_report,
     profile_files,
     read_meter,
     without_collector,
 )
 from kit.errors import KitError
+from kit.option import Request, flag, option, several
 from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
-    from kit.audit.finding import Finding
+    from kit.audit.finding import Finding, Severity
+    from kit.audit.rule import Rule
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
     from kit.compare.runs import Run
@@ -42,16 +44,19 @@ AGAINST = "--against"
 DETAILED_MAX = 20
 # At most this many slower rows are named.
 NAMED_MAX = 20
+EXIT_UNREADABLE = 2
+# Findings of `kit audit` from this severity on end it with an exit code.
+FAIL_ON = "warning"
 EACH = "PRICE, or NAME=PRICE for one side, profile or device (repeatable)."
 
 
-def _axes(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
+def axes_given(names: str) -> tuple[str, ...]:
     """Return the names of axes, which commas separate."""
     return tuple(name for name in names.split(",") if name)
 
 
-def _prices(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
-    """Return each price by whose it is, empty for everybody's; a name may have a `=`."""
+def prices_given(texts: Sequence[str]) -> dict[str, float]:
+    """Return each price by whose it is, empty for everybody's; a name may have a `=`. ValueError where one is none."""
     prices = {}
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -60,33 +65,52 @@ def _prices(_context: click.Context, option: click.Parameter, texts: tuple[str, 
         except ValueError:
             prices[name] = math.nan
         if not 0 <= prices[name] < math.inf:
-            line = f"{text!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform"
-            raise click.BadParameter(line, None, option)
+            raise ValueError(f"{text!r} is not a price; give a number of 0 or more, or NAME=NUMBER for one platform")
     return prices
 
 
-class CompareRequest(NamedTuple):
+class CompareRequest(Request):
     """What `kit compare` is asked for."""
 
-    profiles: tuple[Path, ...]
-    against: tuple[Path, ...] = ()  # the later runs, where there are two sides
-    baseline: str | None = None
-    format_name: str = USUAL
-    wide: bool = False
-    allowed_pct: float | None = None
-    metric: str | None = None
-    by: str | None = None
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    split: tuple[str, ...] = ()
-    terms: str | None = None
-    all_cycles: bool = False
-    table_name: str | None = None
-    meter_file: Path | None = None
-    price_hour: Mapping[str, float] = MappingProxyType({})
-    price_kwh: Mapping[str, float] = MappingProxyType({})
-    force: bool = False
-    why: bool = False
+    profiles: tuple[Path, ...] = several("PROFILES")
+    # The later runs, where there are two sides.
+    against: tuple[Path, ...] = several(AGAINST, "Compare these later runs with PROFILES.", "P…")
+    baseline: str | None = option("--baseline", "Compare with this row, profile or platform.", "NAME")
+    format_name: str = option("--format", usual=USUAL)
+    wide: bool = flag("--wide", "Show every column and every note.")
+    allowed_pct: float | None = option(
+        "--fail-if-slower",
+        "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
+        "PCT",
+        least=0,
+    )
+    metric: str | None = option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
+    by: str | None = option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
+    rows: tuple[str, ...] = several(
+        "--rows", "Make a row for each value of these axes.", "A,B", read=axes_given, is_one_text=True
+    )
+    columns: tuple[str, ...] = several(
+        "--columns", "Compare the values of these axes in columns.", "A,B", read=axes_given, is_one_text=True
+    )
+    split: tuple[str, ...] = several(
+        "--split", "Make a table for each value of these axes.", "A,B", read=axes_given, is_one_text=True
+    )
+    terms: str | None = option("--filter", "Keep these cells: 'backend=torch,jax batch>=64'.", "TEXT")
+    all_cycles: bool = flag("--all-cycles", "Also use the cycles that other programs disturbed.")
+    table_name: str | None = option("--table", "Print the table that SUITE defines.", "SUITE")
+    meter_file: Path | None = option(
+        "--meter",
+        "Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
+        "FILE.csv",
+    )
+    price_hour: Mapping[str, float] = option(
+        "--price-hour", f"Set the price of an hour: {EACH}", "PRICE", read=prices_given, usual=MappingProxyType({})
+    )
+    price_kwh: Mapping[str, float] = option(
+        "--price-kwh", f"Set the price of a kWh: {EACH}", "PRICE", read=prices_given, usual=MappingProxyType({})
+    )
+    force: bool = flag("--force", "Compare incompatible cells, too; their rows say (forced).")
+    why: bool = flag("--why", "Explain the numbers: findings of one run, differences between several.")
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
@@ -109,41 +133,14 @@ class CompareCommand(click.Command):
 
 
 @click.command(cls=CompareCommand)
-@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
-@click.option("--against", multiple=True, type=PROFILES, metavar="P…", help="Compare these later runs with PROFILES.")
-@click.option("--baseline", metavar="NAME", help="Compare with this row, profile or platform.")
-@format_options
-@click.option("--wide", is_flag=True, help="Show every column and every note.")
-@click.option(
-    "--fail-if-slower",
-    "allowed_pct",
-    type=FiniteRange(0),
-    metavar="PCT",
-    help="Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
-)
-@click.option("--metric", metavar="NAME", help="Compare this metric, such as latency or compile. Default: step.")
-@click.option("--by", type=click.Choice(["step", "latency"]), help="Same as --metric step or --metric latency.")
-@click.option("--rows", callback=_axes, default="", metavar="A,B", help="Make a row for each value of these axes.")
-@click.option(
-    "--columns", callback=_axes, default="", metavar="A,B", help="Compare the values of these axes in columns."
-)
-@click.option("--split", callback=_axes, default="", metavar="A,B", help="Make a table for each value of these axes.")
-@click.option("--filter", "terms", metavar="TEXT", help="Keep these cells: 'backend=torch,jax batch>=64'.")
-@click.option("--all-cycles", is_flag=True, help="Also use the cycles that other programs disturbed.")
-@click.option("--table", "table_name", metavar="SUITE", help="Print the table that SUITE defines.")
-@METER
-@click.option(
-    "--price-hour", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of an hour: {EACH}"
-)
-@click.option("--price-kwh", callback=_prices, multiple=True, metavar="PRICE", help=f"Set the price of a kWh: {EACH}")
-@click.option("--force", is_flag=True, help="Compare incompatible cells, too; their rows say (forced).")
-@click.option("--why", is_flag=True, help="Explain the numbers: findings of one run, differences between several.")
+@options_from(CompareRequest)
 @without_collector
-def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareRequest
+def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
     """Compare the cells of one profile, or each cell of several profiles with the same cell of the first.
 
     Profiles of several machines or devices become columns, one for each platform. A folder stands for its profiles.
     """
+    from kit.compare.compare import OF_MANY_RUNS
     from kit.compare.metrics import metric_named
     from kit.compare.prices import Prices, priced
     from kit.report.comparison_report import comparison_report, why_report
@@ -168,7 +165,8 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
         print_report(_suite_report(request.table_name, request.profiles), request.format_name)
         return 0
     try:
-        comparison = compared(request, judged.name)
+        is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
+        comparison = compared(request, judged.name, () if is_table else OF_MANY_RUNS)
         if judged.name != "step_ns":
             check_measured(comparison)
         if any(prices):
@@ -200,7 +198,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of CompareReque
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return compared(CompareRequest((path,)), "step_ns")
+    return compared(CompareRequest(profiles=(path,)), "step_ns")
 
 
 def profile_comparison(path: Path) -> Report:
@@ -227,8 +225,8 @@ def table_with_published(profiles: Sequence[tuple[str, Profile]]) -> SuiteTable 
     """Return the table that the suite of these profiles defines, with published figures where one is whole."""
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
-    from kit.suites.plan import is_whole
-    from kit.suites.request import RunRequest, requested_suite
+    from kit.suites.plan import is_whole, requested_suite
+    from kit.suites.request import RunRequest
     from kit.suites.suite import builtin_suites, published_file
 
     used = profiles[0][1].suite.name
@@ -286,17 +284,23 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     return suite_report(table)
 
 
-def compared(request: CompareRequest, judged: str) -> Comparison:
-    """Return the comparison by one metric."""
-    from kit.compare.axes import TableAxes, filter_runs
-    from kit.compare.compare import OF_A_TABLE, OF_MANY_RUNS, WITHOUT_REACH, compare
+def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) -> Comparison:
+    """Return the comparison by one metric.
 
-    paths, has_axes, names = [*request.profiles, *request.against], any(request.axes), None
+    Args:
+        request: what is compared with what.
+        judged: the metric that has a verdict.
+        metrics: that are read of each run where there are many; empty: those that a table shows.
+    """
+    from kit.compare.axes import TableAxes, filter_runs
+    from kit.compare.compare import OF_A_TABLE, WITHOUT_REACH, compare
+
+    paths, has_axes = [*request.profiles, *request.against], any(request.axes)
+    names: Sequence[str] | None = None
     if has_axes and request.against:
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
-    is_table = request.format_name in ("text", "markdown") and not request.wide
     if not has_axes and len(paths) > DETAILED_MAX:
-        names = OF_A_TABLE if is_table and not request.price_kwh else OF_MANY_RUNS
+        names = metrics or OF_A_TABLE
     meter = read_meter(request.meter_file)
     read = partial(_read_run, by=judged, all_cycles=request.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
@@ -312,7 +316,7 @@ def compared(request: CompareRequest, judged: str) -> Comparison:
     first, later = runs[: len(request.profiles)], runs[len(request.profiles) :]
     comparison = compare(
         first, later, axes=TableAxes(*request.axes), baseline=request.baseline, force=request.force,
-        explain=request.why, findings=findings, names=WITHOUT_REACH if is_table else None,
+        explain=request.why, findings=findings, names=None if metrics else WITHOUT_REACH,
     )  # fmt: skip
     if meter is not None:
         comparison.notes.append(meter.note())
@@ -367,3 +371,103 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
         lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]
     echo_first(lines or ["nothing was compared: each group has one cell; give two cells or two runs"], NAMED_MAX)
     return limit.exit_code
+
+
+@click.command
+@click.argument("profiles", nargs=-1, required=True, type=PROFILES)
+@format_options
+@click.option(
+    "--fail-on",
+    type=click.Choice(["note", "warning", "bad"]),
+    default=FAIL_ON,
+    show_default=True,
+    help="Exit 1 if a finding is at least this severe; else 5 if a check could not run; else 0.",
+)
+@option_from(CompareRequest, "meter_file")
+@click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")
+@click.option("--without", multiple=True, metavar="NAME,…", help="Skip this rule (repeatable).")
+@without_collector
+def audit(
+    *,
+    profiles: tuple[Path, ...],
+    format_name: str,
+    meter_file: Path | None,
+    fail_on: Severity,
+    names: tuple[str, ...],
+    without: tuple[str, ...],
+) -> int:
+    """Check PROFILES for problems of power, utilization, fairness and the record.
+
+    A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
+    docs/reference/audit explains each rule.
+    """
+    import msgspec
+
+    from kit.audit.audit import audit_together
+    from kit.audit.finding import Audit, exit_code
+    from kit.audit.subject import MeasuredRun
+    from kit.profile.schema import Profile
+    from kit.report.audit_report import audit_report
+
+    rules = _chosen(names, without)
+    paths = list(profile_files(profiles))
+    meter = read_meter(meter_file)
+    files = list(zip(labels_of(paths), paths, strict=True))
+    # Readings of a meter would be handed to each process, and what was read of them not back.
+    encoded = in_processes(partial(_audited, rules=rules, meter=meter), files, in_one=meter is not None)
+    answers = [msgspec.msgpack.decode(answer, type=tuple[Profile | None, Audit]) for answer in encoded]
+    answers.sort(key=lambda answer: answer[0] is None)
+    runs = [MeasuredRun(part.profiles[0].label, profile) for profile, part in answers if profile is not None]
+    if not runs:
+        raise KitError(answers[0][1].profiles[0].error)
+    result = audit_together([part for _, part in answers], runs, rules)
+    options = [("--rule", name) for name in names] + [("--without", name) for name in without]
+    options += [("--meter", str(meter_file))] if meter_file is not None else []
+    options += [("--fail-on", fail_on)] if fail_on != FAIL_ON else []
+    command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
+    print_report(audit_report(result, runs, fail_on, command), format_name)
+    return EXIT_UNREADABLE if len(runs) < len(answers) else exit_code(result, fail_on)
+
+
+def _audited(file: tuple[str, Path], rules: Sequence[Rule], meter: Meter | None) -> bytes:
+    """Return as much of one file as rules on several runs and reports take, and what the rules say of it.
+
+    They are null and the reason where it cannot be audited. In MessagePack: pickling takes four times as long.
+    """
+    import msgspec
+
+    from kit.audit.audit import audit_run
+    from kit.audit.finding import Audit, AuditedProfile
+    from kit.audit.subject import MeasuredRun
+    from kit.profile.store import read_profile
+
+    label, path = file
+    try:
+        profile = read_profile(path)
+        if not profile.measured:
+            raise KitError(f"{path}: its numbers were published, not measured; there is nothing to audit")
+        if meter is not None:
+            profile = meter.added_to(label, profile)
+    except KitError as error:
+        unread = AuditedProfile(label=label, error=str(error))
+        return msgspec.msgpack.encode((None, Audit(profiles=[unread], findings=[], not_checked=[], rules=[])))
+    cells = [msgspec.structs.replace(result, launches=[]) for result in profile.cells]
+    small = msgspec.structs.replace(profile, cells=cells, sensors=[])
+    return msgspec.msgpack.encode((small, audit_run(MeasuredRun(label, profile), rules)))
+
+
+def _chosen(names: Sequence[str], without: Sequence[str]) -> list[Rule]:
+    """Return the rules of these names, written with hyphens or underscores; all where none is given; less others."""
+    from kit.audit.rule import all_rules
+    from kit.suites.suite import check_choice
+
+    known = {rule.name.replace("_", "-"): rule for rule in all_rules()}
+    wanted, unwanted = (
+        [name.strip().replace("_", "-") for word in words for name in word.split(",")] for words in (names, without)
+    )
+    for name in (*wanted, *unwanted):
+        check_choice("rule", name, list(known))
+    chosen = [known[name] for name in dict.fromkeys(wanted or known) if name not in unwanted]
+    if not chosen:
+        raise click.UsageError("--without leaves no rule; leave one of its names out")
+    return chosen

@@ -1,23 +1,31 @@
-"""`kit run`: measure a suite and write its profile."""
+"""Verbs that measure here: `kit run` measures a suite, `kit selftest` one cell against itself; both write a profile."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from click.core import ParameterSource
+from msgspec.structs import replace
 
-from kit.cli import EXIT_INTERRUPTED
-from kit.cli.options import CLOCK_SOURCE, DATA, FiniteRange, print_report, say
+from kit.cli.options import (
+    PROFILE,
+    format_options,
+    option_from,
+    options_from,
+    print_report,
+    say,
+)
 from kit.devices import DEVICES
+from kit.errors import EXIT_INTERRUPTED
 from kit.printable import printable
-from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
-from kit.suites.request import OPTIONS, RunRequest, parameters_given, variants_given
+from kit.suites.request import OPTIONS, SEED_MAX, RunRequest
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
@@ -25,105 +33,16 @@ if TYPE_CHECKING:
     from kit.runner.running import RunUnderWay
 
 EXIT_FAILED_CELLS = 3
-# What every framework takes for a seed.
-SEED_MAX = 2**31 - 1
 STDERR_LINES_SHOWN = 5
-PRECISIONS = ("float32", "bfloat16", "tf32", "default")
-# Longer names make rows of a table that nobody reads.
-LABEL_MAX = 60
-POSITIVE = FiniteRange(min=0, min_open=True, max=1e9)
-# What a profile can hold: a run whose profile no reader takes is lost.
-CPUS, BATCH, ROUNDS = (click.IntRange(1, most) for most in (CPU_MAX, BATCH_MAX, ROUNDS_MAX))
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _label(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    from kit.printable import printable_line
-
-    if len(value) > LABEL_MAX or value != printable_line(value):
-        raise click.BadParameter(f"give one line of at most {LABEL_MAX} printable characters")
-    return value
-
-
-def _option(field: str, words: str, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
-    """Return the option that gives a field of `RunRequest`."""
-    return click.option(OPTIONS[field], field, help=words, **more)
-
-
-def _listed(field: str, words: str, kind: click.ParamType[Any] = click.STRING, **more: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's
-    """Return an option that is repeatable; several values may come in one word, as ``--batch 32,64``."""
-
-    def values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[Any, ...]:
-        return tuple(kind.convert(part, option, context) for text in given for part in text.split(","))
-
-    if isinstance(kind, click.Choice):
-        more["metavar"] = f"[{'|'.join(kind.choices)}]"
-    return _option(field, words, multiple=True, callback=values, **more)
-
-
-def _read(field: str, words: str, reader: Callable[[Sequence[str]], Any], metavar: str) -> Callable[[F], F]:
-    """Return a repeatable option whose values a function reads together."""
-    return _option(field, words, multiple=True, metavar=metavar, callback=lambda _, __, texts: reader(texts))
+HOST = "cpu"
 
 
 @click.command
-@click.argument("suite", required=False, default="")
-@_listed("backends", "Measure only this framework (repeatable).", metavar="NAME,…")
-@_listed("workloads", "Measure this network, not the suite's (repeatable).", metavar="NAME,…")
-@_read("programs", "Measure a user program: your own network (repeatable).", tuple, metavar="[NAME=]FILE.py[:FUNCTION]")
-@_listed("devices", "Measure on this kind of device.", click.Choice(list(DEVICES)))
-@_listed("device_counts", "Number of devices that share a batch; several values are compared.", CPUS, metavar="N,…")
-@_option("hosts", "Divide --devices over N hosts of this Slurm allocation.", type=CPUS, default=1, metavar="N")
-@_listed("tasks", "Measure only this task (repeatable).", click.Choice(["train", "infer", "fit"]))
-@_listed("batches", "Samples per step; several values are compared.", BATCH, metavar="N,…")
-@_read(
-    "parameters", "Set a parameter of the network, such as units=64 (repeatable).", parameters_given, metavar="NAME=N,…"
-)
-@_listed("precisions", "Set the numeric precision (axis `precision`).", click.Choice(PRECISIONS))
-@_listed("threads", "Number of threads; several values are compared.", CPUS, metavar="N,…")
-@_listed("compile_modes", "Choose graph, xla, eager, compile or jit.", metavar="MODE,…")
-@_listed("feeds", "Keep batches on the device, or copy each.", click.Choice(["device", "host"]))
-@_read(
-    "variants",
-    "Compare a variant; SET: python=PATH, image=NAME or env=NAME=VALUE (repeatable).",
-    variants_given,
-    metavar="NAME:SET",
-)
-@_listed("compare", "Compare over this axis (repeatable).", metavar="AXIS,…")
-@_option("rounds", "Measure N rounds; each starts every cell anew.", type=ROUNDS, metavar="N")
-@_option(
-    "precision_pct",
-    "Measure until differences are known to PCT %.",
-    type=FiniteRange(min=0, min_open=True, max=PRECISION_MAX_PCT),
-    metavar="PCT",
-)
-@_option("budget_s", "Start no round after S seconds.", type=POSITIVE, metavar="S")
-@_option("quiet_s", "Wait up to S seconds for other programs to stop.", type=POSITIVE, metavar="S")
-@_option(
-    "energy_s",
-    "Measure joules in a block of S seconds, or longer if a sensor needs it. An external meter needs it.",
-    type=POSITIVE,
-    metavar="S",
-)
-@_option("no_energy", "Skip the energy blocks; the run is shorter.", is_flag=True)
-@DATA
-@_option("seed", "Seed for weights, data and order.", type=click.IntRange(0, SEED_MAX), default=0, show_default=True)
-@_option("clock", "Use this clock to time steps.", type=CLOCK_SOURCE, default="monotonic_raw", show_default=True)
-@_option("label", "Name the run in tables (default: its file name).", default="", callback=_label, metavar="TEXT")
-@_option("ceilings", "Also measure peak throughput; report networks as a percentage of it.", is_flag=True)
-@_option("reuse_compiled", "Compile in the first round; later rounds reuse that.", is_flag=True)
-@_option("names_only", "Record names of environment variables, without their values.", is_flag=True)
-@_option("out", "Write the profile to this file or folder.", default="", metavar="PATH")
-@_option("force", "Replace the profile at --out.", is_flag=True)
-@_option("resume", "Resume the unfinished run of --out.", is_flag=True)
-@_option("quick", "Measure fewer rounds and part of each fit; SUITE defaults to quick.", is_flag=True)
-@_option("dry_run", "Print cells, groups and the estimated time; measure nothing.", is_flag=True)
-@_option("as_json", "Print the outcome as JSON.", is_flag=True)
+@options_from(RunRequest)
 @click.pass_context
-def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - read by `request_of`
+def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make a `RunRequest`
     """Measure SUITE (default: standard; a built-in name or a .toml file) and write a profile."""
-    request = request_of(context)
+    request = request_of(context.params)
     typed = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
@@ -151,12 +70,30 @@ def parse_request(words: Sequence[str], command: str = "kit run") -> RunRequest:
     Raises:
         click.UsageError, KitError: they make none.
     """
-    return request_of(run.make_context(command, list(words)))
+    return request_of(run.make_context(command, list(words)).params)
 
 
-def request_of(context: click.Context) -> RunRequest:
+def as_typed(request: RunRequest) -> RunRequest:
+    """Return a request of Python code as its options take it: what the command line refuses is refused here, too.
+
+    Raises:
+        click.UsageError, KitError: an option does not take its value, or two exclude each other.
+    """
+    context, typed = click.Context(run, info_name="kit run"), request.typed()
+    params = {}
+    for option in run.params:
+        value = typed[str(option.name)]
+        if isinstance(value, list):
+            value = tuple(map(str, value))
+        elif value is not None and not getattr(option, "is_flag", False):
+            value = str(value)
+        params[str(option.name)] = option.process_value(context, value)
+    return request_of(params)
+
+
+def request_of(params: Mapping[str, Any]) -> RunRequest:
     """Return the request that the options of `kit run` make."""
-    fields = dict(context.params)
+    fields = dict(params)
     if fields.pop("no_energy"):
         if fields["energy_s"] is not None:
             raise click.UsageError("--energy and --no-energy exclude each other; give one")
@@ -214,9 +151,10 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
     A dry run begins, too, so that it is refused as the run would be; then its folder goes again.
     """
     from kit.profile.unfinished import UnfinishedRun
-    from kit.runner.hosts import allocated_hosts
-    from kit.runner.prepare import plan_run
+    from kit.runner.prepare import check_settings, plan_run
     from kit.runner.running import RunUnderWay, profile_path
+    from kit.runner.target import allocated_hosts
+    from kit.suites.plan import plan_of
 
     if request.resume:
         again = {option: value for option, value in request.decided().items() if option in typed}
@@ -224,7 +162,8 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
         allocated_hosts(running.plan.suite.hosts)
         _say_who_reaches_ranks(running.plan)
         return running
-    plan = plan_run(request, say)
+    check_settings(request.clock)
+    plan = plan_run(plan_of(request, say), say)
     _say_who_reaches_ranks(plan)
     unfinished = UnfinishedRun.begin(
         profile_path(request.out, plan.suite.name, plan.id, plan.created, replace=request.force), plan
@@ -248,7 +187,7 @@ def _print_table(running: RunUnderWay) -> None:
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
     path alone.
     """
-    from kit.cli.compare import run_comparison, run_table
+    from kit.cli.compare_and_audit import run_comparison, run_table
     from kit.report.verdict_words import ab_answers
 
     say_failures(running)
@@ -278,3 +217,91 @@ def say_failures(running: RunUnderWay) -> None:
         tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
         for line in tail[-STDERR_LINES_SHOWN:]:
             click.echo(printable(f"  {line}"), err=True)
+
+
+@click.command
+@click.option("--workload", default="mlp", show_default=True, metavar="NAME", help="Network to measure.")
+@click.option("--backend", metavar="NAME", help="Framework to measure  [torch; with --device: all].")
+@click.option("--device", type=click.Choice(list(DEVICES)), help="Check this kind of device, its sensors and clocks.")
+@click.option(
+    "--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task to measure."
+)
+@click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
+@click.option(
+    "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds to measure."
+)
+@option_from(RunRequest, "data")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
+@click.option("--out", default="", metavar="PATH", help="Write the profile to this file or folder.")
+@click.option("--from", "path", type=PROFILE, help="Judge the profile of an earlier self-test; measure nothing.")
+@format_options
+def selftest(*, path: Path | None, device: str | None, format_name: str, **options: Any) -> int:  # noqa: ANN401
+    """Measure one cell against itself and against injected delays of 1, 2, 3 and 5 %, and report which are detected.
+
+    With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in about 20
+    minutes. The result is a table, and a profile that you can send (docs/trust/tested-on.md).
+    """
+    from kit.audit.first_hour import SUITE, first_hour
+    from kit.cli.compare_and_audit import profile_comparison
+    from kit.profile.store import read_profile
+    from kit.report.audit_report import first_hour_report
+
+    code, on_device = 0, device not in (None, HOST)
+    if on_device and path is not None:
+        raise click.UsageError("--from judges a self-test of any device; leave out --device")
+    if path is None:
+        common = {"data": options["data"], "out": options["out"]}
+        if on_device:
+            request, running = _begin_on(str(device), options["backend"], **common)
+        else:
+            request = RunRequest(
+                suite="selftest",
+                workloads=(options["workload"],),
+                backends=(options["backend"] or "torch",),
+                tasks=(options["task"],),
+                batches=(options["batch"],),
+                rounds=options["rounds"],
+                seed=options["seed"],
+                **common,
+            )
+            running = begin(request)
+        if running is None or measure(running, request) is None:
+            return EXIT_INTERRUPTED
+        path, code = running.path, EXIT_FAILED_CELLS if running.failed else 0
+        say(f"saved {path}; `kit selftest --from {shlex.quote(str(path))}` prints this again")
+    profile = read_profile(path)
+    if profile.suite.name == SUITE:
+        checks = first_hour(path.stem, profile)
+        print_report(first_hour_report(profile, checks), format_name)
+        return int(any(check.status == "fail" for check in checks))
+    if not any(variant.slowdown_pct for variant in profile.suite.variants):
+        raise click.UsageError(f"{path}: this run injected no delay; give a profile that `kit selftest` wrote")
+    print_report(profile_comparison(path), format_name)
+    return code
+
+
+def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple[RunRequest, RunUnderWay | None]:
+    """Begin the run of the first hour, with its sensors' responses to a load; no run where that was interrupted."""
+    from kit.audit.first_hour import SUITE
+    from kit.runner.interrupt import StopFlag
+    from kit.runner.prepare import check_settings, plan_run
+    from kit.runner.response import sensor_responses
+    from kit.runner.running import RunUnderWay, profile_path
+    from kit.suites.plan import plan_of
+
+    context = click.get_current_context()
+    for name in ("workload", "task", "batch", "rounds", "seed"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} does not go with --device, whose checks are fixed; leave it out")
+    # The suite itself names a GPU, and the CPU for its parity.
+    devices = () if device == "gpu" else (device,)
+    request = RunRequest(suite=SUITE, devices=devices, backends=(backend,) if backend else (), data=data, out=out)
+    check_settings(request.clock)
+    plan, stop = plan_run(plan_of(request, say), say), StopFlag()
+    path = profile_path(out, f"hardware-{device}", plan.id, plan.created)
+    say(f"loading the {device}, to see how its sensors respond")
+    with stop.deferring_interrupts():
+        try:
+            return request, RunUnderWay.begin(path, replace(plan, responses=sensor_responses(plan, stop)))
+        except KeyboardInterrupt:
+            return request, None

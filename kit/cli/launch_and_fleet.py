@@ -1,4 +1,4 @@
-"""`kit fleet`: measure a suite on every node, or take profiles that are there, and say which node is slow."""
+"""Verbs that measure elsewhere: `launch` in a container of this machine, `fleet` on each node of a cluster."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kit.cli.options import (
     PROFILES,
+    LateChoice,
     format_options,
     in_processes,
     labels_of,
@@ -28,8 +29,21 @@ from kit.import_order import module_command
 
 if TYPE_CHECKING:
     from kit.compare.fleet_nodes import Absent, Fleet, NodeRun
+    from kit.engine.container_run import ContainerRun
     from kit.fleet.nodes import FleetNode
 
+# This word in place of a suite checks the target's devices.
+SELFTEST = "selftest"
+# What options of text may be, and what is right: the engine's own words for what is wrong with them name no option.
+LAUNCH_FORMS = {
+    "cpus": (r"[1-9]\d*", "a number, such as 4; --cpuset chooses which, such as 0,1"),
+    "cpuset": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs, such as 0,1 or 0-3"),
+    "memory": (r"\d+[bkmgBKMG]?", "a size, such as 8g"),
+    "gpus": (r"\d+(,\d+)*", "indices, such as 0,1"),
+    # Without a dash in front, which the printed line would take for an option.
+    "image": (r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*", "an image's name or digest, such as steadykit:cpu"),
+}
+CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
 # Suites and nodes name folders and files.
@@ -37,6 +51,108 @@ UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 # `kit fleet` decides these options of `kit run` for every node.
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
+
+
+def _formed(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    form, right = LAUNCH_FORMS[option.name or ""]
+    if value is not None and not re.fullmatch(form, value):
+        raise click.BadParameter(f"{value!r}; give {right}")
+    return value
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("target", type=LateChoice("kit.devices", "DEVICES"))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SUITE] [OPTIONS OF kit run]")
+@click.option(
+    "--engine",
+    type=click.Choice(["docker", "podman"]),
+    help="Use this engine. Default: KIT_ENGINE, else Docker, else Podman.",
+)
+@click.option(
+    "--image",
+    callback=_formed,
+    metavar="NAME",
+    help="Use this image. Default: steadykit:TARGET, built if it is missing.",
+)
+@click.option("--cpus", callback=_formed, metavar="N", help=CPUS_HELP)
+@click.option("--cpuset", callback=_formed, metavar="0,1", help="Pin to these CPUs.")
+@click.option("--memory", callback=_formed, metavar="8g", help="Limit memory.")
+@click.option("--gpus", callback=_formed, metavar="0,1", help="Use these GPUs (default: all).")
+@click.option("--rapl", is_flag=True, help="Mount the host's energy counters.")
+@click.option("--print", "as_line", is_flag=True, help="Print the docker or podman command; run nothing.")
+def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options: Any) -> int:  # noqa: ANN401 - click's
+    """Run `kit run` in a hardened container of the image for TARGET, and write the profile here, owned by you.
+
+    All options of `kit run` may follow, also --out and --resume. For other machines see docs/how-to/cluster.md.
+
+    `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
+    """
+    need("docker", "containers")
+    from kit.devices import DEVICES
+    from kit.engine.connection import EngineError
+    from kit.engine.container_run import as_line as line_of
+    from kit.engine.container_run import run_here
+    from kit.profile.unfinished import resume_command
+    from kit.runner.interrupt import StopFlag
+
+    if options["cpus"] and options["cpuset"]:
+        raise click.UsageError("--cpus and --cpuset exclude each other; give one")
+    options["cpus"] = options["cpus"] and int(options["cpus"])
+    container = _container_run(target, arguments)._replace(**options)
+    with_gpus = [kind for kind, device in DEVICES.items() if device.in_container.gpus]
+    if container.gpus and target not in with_gpus:
+        raise click.UsageError(f"--gpus does not fit the target {target}; use the target {' or '.join(with_gpus)}")
+    if as_line:
+        click.echo(line_of(container))
+        return 0
+    before, stop = _unfinished(container.out), StopFlag()
+    try:
+        with stop.deferring_interrupts():
+            ended = run_here(container, lambda: stop.requested)
+    except EngineError as error:
+        begun = [folder.with_suffix("") for folder, _ in _unfinished(container.out).items() - before.items()]
+        again = [f"resume with `{resume_command(path, container.command())}`" for path in begun]
+        raise EngineError("; ".join([str(error), *again])) from None
+    if ended.out_of_memory and ended.status:
+        say("the container ran out of memory, and the kernel killed a process; give more with --memory")
+    return ended.status
+
+
+def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
+    """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
+    from kit.cli.run_and_selftest import parse_request, selftest
+    from kit.engine.container_run import ContainerRun
+    from kit.suites.request import RunRequest
+    from kit.suites.suite import load_suite
+    from kit.workloads.datasets import data_folder
+
+    if words[:1] == (SELFTEST,) and target != "cpu":
+        given = selftest.make_context("kit launch", list(words[1:])).params
+        if given["path"] is not None:
+            raise click.UsageError("--from needs no container; run `kit selftest --from` here")
+        if given["device"] not in (None, target):
+            raise click.UsageError(f"--device {given['device']} does not fit the target {target}; leave it out")
+        return ContainerRun(target, words if given["device"] else (*words, "--device", target), given["out"])
+    request = parse_request(words, "kit launch")
+    if any(variant.image for variant in request.variants.values()):
+        raise click.UsageError("a container cannot start other images: give image variants to `kit run`")
+    if not request.resume:
+        load_suite(request.suite_name)  # before an image is built for it
+    folder = data_folder()
+    if request.data == "auto" and not (request.resume or request.programs or folder.is_dir()):
+        say(f"{folder} has no data sets, and the container has no network; run `kit data fetch` here")
+    if not request.devices and not request.resume and target != "cpu":
+        request = RunRequest(**vars(request) | {"devices": (target,)})
+    return ContainerRun(target, ("run", *request.to_argv()), request.out, tuple(request.files))
+
+
+def _unfinished(out: str) -> dict[Path, int]:
+    """Return the folders of unfinished runs at `out`, each with when it was last written."""
+    from kit.profile.unfinished import SUFFIX, folder_of
+
+    path = Path(out or ".")
+    folders = path.glob(f"*.json{SUFFIX}") if path.is_dir() else [folder_of(path)]
+    return {folder: folder.stat().st_mtime_ns for folder in folders if folder.exists()}
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -104,7 +220,7 @@ def _measured(
     """Measure what is missing, and a slower node once more, and judge all profiles of the folder."""
     from msgspec.structs import replace
 
-    from kit.cli.run import parse_request
+    from kit.cli.run_and_selftest import parse_request
     from kit.compare.fleet_nodes import Absent
     from kit.fleet.reframe_run import FleetPlan, measure, nodes_left
     from kit.suites.request import OPTIONS
@@ -123,7 +239,7 @@ def _measured(
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
         run_in=str(Path.cwd()),
         command=shlex.split(command) if command else module_command(sys.executable, "kit"),
-        request=request,
+        words=request.to_argv(),
         scheduler=scheduler,
         partition=partition,
         time_limit_s=time_limit,
