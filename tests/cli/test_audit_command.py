@@ -12,7 +12,6 @@ import profile_builder as b
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
-from refusals import refusal
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.remedies import REMEDIES
@@ -72,16 +71,6 @@ def test_json_satisfies_the_published_schema(folder, request):
     assert {outcome.rule for outcome in read.rules} == {rule.name for rule in all_rules()}
     assert any(finding.code == "stalls" and finding.profile == "stalls" for finding in read.findings)
     assert any(missing.rule == "cpus_beyond" and missing.profile == "bare" for missing in read.not_checked)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [(("quiet.json", "--fail-on", ""), "note"), (("quiet.json", "--fail-on", "everything"), "note"),
-     (("empty",), "no profile"), ((), "PROFILES"), (("broken/bad.json",), "bad.json")],
-    ids=str,
-)  # fmt: skip
-def test_bad_input_is_one_line(folder, words, says):
-    assert says in refusal(audit(folder, *words))
 
 
 def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):

@@ -64,10 +64,8 @@ def test_doctor_says_what_is_not_here_and_what_would_mend_it(monkeypatch, tmp_pa
     assert sensors.index("rapl.energy") < sensors.index("process.cpu_ns")
 
 
-def test_a_data_folder_that_is_not_there_ends_data_and_stands_in_doctor(monkeypatch):
+def test_a_data_folder_that_is_not_there_stands_in_doctor(monkeypatch):
     monkeypatch.setenv("KIT_DATA", "/nowhere")
-    for words in (("data",), ("data", "fetch")):
-        assert "/nowhere" in str(kit(*words).exception)
     monkeypatch.setattr(examine, "_backend", lambda name: examine.BackendFinding(subject=name, here=False, detail=""))
     findings = json.loads(kit("doctor", "--json").stdout)
     assert all("/nowhere" in data["detail"] for data in findings["data"]) and findings["sensors"]

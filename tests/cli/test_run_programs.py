@@ -6,11 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 from kit_process import REPOSITORY, kit
-from refusals import refusal
 
-from kit.cli.app import app
 from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
 
@@ -186,20 +183,6 @@ def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):
     assert any(line.startswith("  p1") and "failed" in line for line in shown)
     assert shown[-1] == "all columns: kit compare 'my run.json' --wide"
     assert "programs train" not in done.stderr and "kit: failed: p1 (" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--program", "models.py:gone"], "models.py has no function 'gone'; define gone(batch, device)"),
-        (["--program", "models.py:works", "--data", "mnist"], "leave out --data mnist"),
-    ],
-)
-def test_what_is_known_before_measuring_ends_it(tmp_path, monkeypatch, options, says):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models.py").write_text(MODELS)
-    assert says in refusal(CliRunner().invoke(app, ["run", *options, "--out", "run.json"], standalone_mode=False))
-    assert {entry.name for entry in tmp_path.iterdir()} == {"models.py"}
 
 
 @pytest.mark.frameworks

@@ -39,10 +39,6 @@ def records(folder, *words):
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
-def error(folder, *words):
-    return str(kit(folder, *words).exception)
-
-
 def test_frameworks_stand_side_by_side_with_a_row_for_each_batch(folder):
     rows = {
         (row["member"], row["side"]): row
@@ -80,27 +76,6 @@ def test_a_filter_keeps_cells_and_their_numbers(folder):
     kept = records(folder, "a.json", "--filter", "backend=jax batch>=64")
     whole = [row for row in records(folder, "a.json") if row["backend"] == "jax" and row["batch"] == "64"]
     assert [row["step_ns"] for row in kept] == [row["step_ns"] for row in whole] and len(kept) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--filter", "backend=torhc"], "did you mean torch?"),
-        (["--filter", "batch>=100"], "batch is 64 at the nearest"),
-        (["--filter", "batch"], "no condition"),
-        (["--filter", "batch>=many"], "compares with a number"),
-        (["--rows", "batsh"], "no profile has the axis 'batsh'; did you mean batch?"),
-        (["--rows", "color"], "the cells differ in backend, batch"),
-        (["--columns", "backend", "--baseline", "keras"], "no baseline 'keras'; choose from jax, torch"),
-        (["--metric", "memory"], "did you mean peak_memory?"),
-        (["--metric", "samples_per_s"], "derived from others"),
-        (["--metric", "energy_per_sample"], "energy_per_sample was not measured: energy"),
-        (["--metric", "step", "--by", "latency"], "give one"),
-        (["--table", "five-nets", "--rows", "batch"], "leave out"),
-    ],
-)
-def test_what_no_profile_has_is_named_with_what_there_is(folder, words, says):
-    assert says in error(folder, "a.json", *words)
 
 
 @pytest.mark.parametrize(("metric", "column"), [("compile", "compile_ns"), ("peak_memory_b", "peak_memory_b")])

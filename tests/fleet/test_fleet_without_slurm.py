@@ -55,43 +55,11 @@ def test_an_interrupt_of_the_command_alone_takes_its_jobs_back(reframe, place, n
     assert waited(lambda: not psutil.pid_exists(int((place / "pid").read_text())))
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (("--out", "x", "--batch", "none"), "--batch"),
-        (("--label", "mine"), "--label"),
-        (("--scheduler", "ssh"), "--nodes"),
-        (("--scheduler", "ssh", "--nodes", "a,b,a"), "'a'"),
-        (("--scheduler", "ssh", "--nodes", "../a"), "'../a'"),
-        (("--from", "."), "--from"),
-    ],
-    ids=str,
-)
-def test_bad_words_are_one_line(reframe, place, monkeypatch, words, line):
-    monkeypatch.chdir(place)
-    assert line in refusal(CliRunner().invoke(app, ["fleet", *suite(), *words], standalone_mode=False))
-
-
-@pytest.mark.parametrize("name", ["$HOME", "`pwd`", "a b", "it's", 'a"b', "a\\b"])
-def test_a_folder_whose_name_reframe_would_rewrite_is_one_line(reframe, place, monkeypatch, name):
-    monkeypatch.chdir(place)
-    words = ("--scheduler", "local", "--nodes", "here", "--out", name)
-    line = refusal(CliRunner().invoke(app, ["fleet", *suite(), *words], standalone_mode=False))
-    assert name in line and "choose another --out" in line
-    assert not (place / name).exists()
-
-
 def test_other_characters_of_a_shell_are_a_part_of_the_name(reframe, place):
     words = suite("--rounds", "1", "--scheduler", "local", "--nodes", "here", "--out", "x;y&(z)*#")
     done = fleet(place, *words, "--command", f"{sys.executable} -m kit")
     assert done.returncode == 0, done.stderr
     assert (place / "x;y&(z)*#" / "here.json").is_file()
-
-
-def test_no_scheduler_is_one_line(reframe, place, monkeypatch):
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert "sinfo" in refusal(CliRunner().invoke(app, ["fleet", *suite()], standalone_mode=False))
 
 
 def test_without_reframe_one_line_says_what_to_install(place):

@@ -170,40 +170,6 @@ def test_rows_that_others_disturbed_are_counted_where_the_format_has_no_mark(tmp
         assert warning in done.stderr and bool(warning) == bool(done.stderr)
 
 
-def test_what_cannot_be_exported_is_one_line(written, tmp_path):
-    (tmp_path / "no.json").write_text("{}")
-    (tmp_path / "folder").mkdir()
-    failed = b.profile(b.group("mlp", b.member("torch", 2.0)), rounds=1)
-    for result in failed.cells:
-        result.launches = []
-    write_profile(tmp_path / "empty.json", failed)
-    unknown = replace(written, kit=replace(written.kit, revision=None))
-    write_profile(tmp_path / "unknown.json", unknown)
-    before = sorted(file.name for file in tmp_path.iterdir())
-    for words in (
-        ("bmf", "no.json"),
-        ("bmf", "missing.json"),
-        ("bmf", "empty.json"),
-        ("trace", "empty.json"),
-        ("github-benchmark", "empty.json", "--out", "b.json"),
-        ("bmf", "run.json", "--out", "no/b.json"),
-        ("bmf", "run.json", "--out", "folder"),
-        ("bmf", "run.json", "--out", "run.json"),
-        ("parquet", "run.json"),
-        ("bmf", "run.json", "--commit", COMMIT),
-        ("trace", "run.json", "--level", "steps"),
-        ("asv", "run.json"),
-        ("asv", "unknown.json", "--out", "asv"),
-        ("asv", "run.json", "--commit", "main", "--out", "asv"),
-        ("asv", "run.json", "--commit", COMMIT[:8], "--out", "asv"),
-        ("asv", "run.json", "--commit", COMMIT, "--out", "no.json"),
-    ):
-        done = kit(tmp_path, "export", *words)
-        assert (done.returncode, done.stdout) == (2, ""), words
-        assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
-    assert sorted(file.name for file in tmp_path.iterdir()) == before
-
-
 @pytest.mark.parametrize("format_name", ["trace", "bmf", "github-benchmark", "asv"])
 def test_no_name_of_a_profile_controls_a_terminal(format_name, tmp_path):
     members = [b.member("program", 2.0, f"a\u202e\x9b31m{number}") for number in range(2)]

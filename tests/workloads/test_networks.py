@@ -5,7 +5,6 @@ import math
 import pytest
 
 from kit.workloads.catalog import DATASETS, WORKLOADS, workload
-from kit.workloads.installed import WorkloadError
 from kit.workloads.layers import LSTM, Conv2D, DecoderBlock, Dense, Dropout, Flatten, LastToken, MaxPool2D, SimpleRNN
 
 WITH_DROPOUT = ["mlp", "cnn", "cnn_small"]
@@ -57,12 +56,6 @@ def test_transformer_is_what_its_parameters_say():
     assert sum(math.prod(each.shape) for placed in network.placed_layers() for each in placed.weights.values()) == (
         16 * 8 + 8 + 49 * 8 + 3 * (12 * 8 * 8 + 13 * 8) + 2 * 8 + 8 * 10 + 10
     )
-
-
-@pytest.mark.parametrize(("parameters", "line"), [({"heads": 5}, "width 64"), ({"length": 27}, "784 pixels")])
-def test_a_transformer_that_is_none_is_refused(parameters, line):
-    with pytest.raises(WorkloadError, match=line):
-        workload("transformer", parameters)
 
 
 @pytest.mark.parametrize("name", WITH_DROPOUT)
