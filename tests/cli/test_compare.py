@@ -9,8 +9,6 @@ from click.testing import CliRunner
 
 from kit.cli.app import app
 
-KIT = f"{sys.executable} -m kit"
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -18,19 +16,6 @@ def folder(tmp_path_factory):
     b.write(made / "cells.json", b.profile())
     (made / "not.txt").write_text('{"a": 1}')
     return made
-
-
-def process(folder, command):
-    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_errors_of_a_whole_process_are_one_line_without_a_traceback(folder):
-    done = process(folder, f"{KIT} compare not.txt")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    full = process(folder, f"{KIT} compare cells.json > /dev/full")
-    assert full.returncode == 2 and "make room" in full.stderr and full.stderr.count("\n") == 1
-    gone = process(folder, f"{KIT} show cells.json | head -1")
-    assert gone.stderr == "" and gone.stdout.startswith("run-1")
 
 
 def test_many_profiles_are_read_in_processes_and_what_is_wrong_with_one_is_said(tmp_path):

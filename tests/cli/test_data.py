@@ -93,9 +93,3 @@ def test_a_checksum_that_is_not_known_is_said(folder, monkeypatch):
         (folder / name).write_bytes(b"other")
     assert "the checksum is unknown" in kit("fetch").stdout
     assert json.loads(kit("--json").stdout)[0]["checksum_known"] is False
-
-
-def test_data_that_is_drawn_has_no_files(folder, monkeypatch):
-    monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files={"train": (), "test": ()}))
-    (row,) = json.loads(kit("--json").stdout)
-    assert (row["here"], row["samples"], row["folder"]) == (True, ROWS, str(folder))

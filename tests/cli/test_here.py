@@ -13,12 +13,6 @@ def kit(*words):
     return CliRunner().invoke(app, words, standalone_mode=False)
 
 
-def test_suites_say_what_they_compare():
-    shown = kit("suites").stdout
-    assert "quick" in shown and "comparing backend" in shown and "about 5 minutes" in shown
-    assert {suite["name"] for suite in json.loads(kit("suites", "--json").stdout)} >= {"quick", "standard"}
-
-
 def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Data of its own would have to be fetched.

@@ -7,7 +7,6 @@ import pytest
 from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
 from kit.compare.sample import RunTimes, read_run
-from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit
 from kit.profile.schema import ProgramSource
@@ -78,23 +77,6 @@ def test_sides_are_the_runs_of_one_label_or_identity():
         assert versus_of(comparison).verdict == "slower"
 
 
-def labels(*runs, **more):
-    return [side.label for side in compare(runs, **more).headlines]
-
-
-def test_a_side_is_called_by_its_label_where_that_tells_it_apart_and_else_by_its_file():
-    before, after = run("b", given_label="before"), run("a", given_label="after")
-    assert labels(before, after) == ["before", "after"]
-    assert labels(before, after, baseline="after") == labels(before, after, baseline="a.json") == ["after", "before"]
-    with pytest.raises(KitError, match="choose from b, a"):
-        labels(before, after, baseline="z")
-    here = runs_of("h", (2.0, 2.0), given_label="box")
-    there = run("there", seed=5, given_label="box", identity=b.identity(kernel="6.6"))
-    assert labels(*here, there) == ["box (h0 and 1 more)", "box (there)"]
-    assert labels(*here) == ["box (h0)", "box (h1)"]
-    assert labels(run("plain"), here[0]) == ["plain", "box"]
-
-
 def fitted(epochs, **more):
     return lambda launch: setattr(launch, "fit", Fit(epochs=epochs, updates=9, reference_ns=[], test_ns=None, **more))
 
@@ -137,25 +119,6 @@ def test_other_threads_keep_runs_apart_on_one_kind_of_hardware_alone():
         compare([run("before"), with_launch(threads=fewer)])
 
 
-@pytest.mark.parametrize(
-    ("first", "other", "says"),
-    [
-        ({}, {"workload": "cnn"}, "measure x with --workload mlp"),
-        ({}, {"threads": 1}, "threads by default in .*; measure x without --threads"),
-        ({}, {"workload": "cnn", "task": "infer", "batch": 1, "precision": "bfloat16"}, "cnn/torch"),
-        (
-            {"parameters": {"layers": 2, "units": 64}},
-            {"parameters": {"layers": 2, "units": 128}},
-            "units 64 in a, 128 in x; measure x with --parameter units=64",
-        ),
-    ],
-)
-def test_runs_without_a_common_cell_are_refused_whatever_is_forced(first, other, says):
-    runs = [run(label, member=b.member("torch", **cell)) for label, cell in (("a", first), ("x", other))]
-    with pytest.raises(NotComparableError, match=says):
-        compare(runs, force=True)
-
-
 @pytest.mark.parametrize("kind", ["warp_core", "warp_core.*"])
 def test_a_fact_of_whole_runs_keeps_all_cells_apart_by_its_entry_alone(kind, monkeypatch):
     monkeypatch.setitem(FACTS, kind, Fact("incompatible", "warp core", option="one --core"))
@@ -181,25 +144,6 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
 
 
-LOGS = {"environment.TORCH_LOGS": "all", "environment_set_by.TORCH_LOGS": "user"}
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "grade"),
-    [
-        ({"identity": b.identity(kernel="6.6")}, "kernel", "warns"),
-        ({"identity": b.identity(facts={"software.package.torch": "2.1"})}, "software.package.*", "warns"),
-        ({"identity": b.identity(facts=LOGS)}, "environment.*", "warns"),
-        ({"cycles": 8}, "plan", "warns"),
-        ({"suite": "own"}, "suite", "noted"),
-    ],
-)
-def test_what_differs_is_named_and_graded(change, kind, grade):
-    comparison = compare([run("before"), run("after", seed=1, **change)])
-    assert [(mismatch.kind, mismatch.grade) for mismatch in comparison.mismatches] == [(kind, grade)]
-    assert sorted(where for _, where in comparison.mismatches[0].values) == [["after"], ["before"]]
-
-
 def test_another_program_under_the_same_name_is_named():
     runs = []
     for label, sha256 in (("before", "a" * 64), ("after", "b" * 64)):
@@ -218,13 +162,6 @@ def test_gauges_that_always_vary_a_little_are_no_difference():
 
     assert not compare([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
     assert kinds(compare([with_load("a", 0.2), with_load("b", 2.6)])) == ["load_1min"]
-
-
-def test_a_run_that_is_given_twice_counts_once_with_a_note():
-    before, after = runs_of("b", (2.0, 2.01, 2.02)), run("a", 2.5)
-    once, twice = (compare(before, later) for later in ([after], [after, after, after]))
-    assert versus_of(twice) == versus_of(once)
-    assert "same_run" in [note.what.code for note in twice.notes]
 
 
 @pytest.mark.parametrize(
@@ -281,11 +218,3 @@ def test_a_profile_says_when_it_was_measured():
     assert RunTimes.of(built)[:2] == (1795309200.75, 1795309500)
     built.created = "spring"
     assert RunTimes.of(built).begin_s is None
-
-
-def test_a_sweep_of_several_runs_is_in_its_order():
-    runs = [
-        read_run(name, b.profile(b.group("k", *(b.member(batch=n) for n in batches)), id=name, compare=["batch"]))
-        for name, batches in (("a", (3, 100)), ("b", (100, 4, 20)))
-    ]
-    assert [row.cell.batch for row in compare(runs).groups[0].rows] == [3, 4, 20, 100, 100]

@@ -61,23 +61,6 @@ def test_hosts_are_rows_and_runs_of_one_row_are_counted_together(folder):
     assert (fast["unit"], fast["profiles"]) == ("run", "a b")
 
 
-def test_rows_without_columns_are_compared_with_the_first(folder):
-    rows = records(folder, "a.json", "--rows", "backend", "--split", "batch")
-    assert [row["group"].rpartition("batch ")[2] for row in rows] == ["32", "32", "64", "64"]
-    assert {row["baseline"] for row in rows} == {"torch"}
-
-
-def test_cells_that_did_not_take_turns_have_no_verdict_and_the_remedy(folder):
-    shown = kit(folder, "apart.json", "--rows", "batch").stdout
-    assert "no common round" in shown and "kit run --compare batch" in " ".join(shown.split())
-
-
-def test_a_filter_keeps_cells_and_their_numbers(folder):
-    kept = records(folder, "a.json", "--filter", "backend=jax batch>=64")
-    whole = [row for row in records(folder, "a.json") if row["backend"] == "jax" and row["batch"] == "64"]
-    assert [row["step_ns"] for row in kept] == [row["step_ns"] for row in whole] and len(kept) == 1
-
-
 @pytest.mark.parametrize(("metric", "column"), [("compile", "compile_ns"), ("peak_memory_b", "peak_memory_b")])
 def test_any_metric_that_was_measured_has_a_verdict(tmp_path, metric, column):
     members = [

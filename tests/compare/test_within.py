@@ -5,13 +5,10 @@ import pytest
 
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
-from kit.compare.conclusions import leaders_of
 from kit.compare.fail_if_slower import limit_slow_downs
-from kit.compare.metrics import METRICS
 from kit.profile.launch import Fit, Phase
 from kit.profile.schema import PART
 from kit.report.conclusions import group_sentences
-from kit.stats.estimate import Estimate
 
 
 def compared(*groups, **fields):
@@ -100,23 +97,6 @@ def test_the_mean_of_a_bimodal_cell_has_no_verdict():
     for rounds in (8, 24):
         limit = limit_slow_downs(bimodal(1.0, rounds=rounds), 3)
         assert limit.unresolved and not limit.more_rounds, "no number of rounds would decide"
-
-
-@pytest.mark.parametrize(
-    ("contention_pct", "p_adjusted", "is_slower"), [(None, 0.001, True), (45.0, 0.001, False), (None, None, False)]
-)
-def test_two_modes_that_others_disturbed_or_nothing_tested_are_not_called_slower(contention_pct, p_adjusted, is_slower):
-    class Disturbed:
-        metric = METRICS["step_ns"]
-
-        def versus(self, key, other):
-            known = {"ratio": 1.5, "p_adjusted": p_adjusted, "modes": (1.2, 1.9), "contention_pct": contention_pct}
-            return Estimate(verdict="unresolved", count=4, **known)
-
-        def is_slower_in_both_modes(self, key, other):
-            return True
-
-    assert (leaders_of(["a", "b"], Disturbed()) is not None) == is_slower
 
 
 def parts(slowed=1.0, **of_second_baseline):
@@ -263,14 +243,6 @@ def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
     slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
     assert marked("two_modes", *steps(jax=4.0, tensorflow=8.0), slow, turns=turns, drift=0.02) == ["torch"]
     assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]
-
-
-def test_float32_on_a_tpu_has_a_note():
-    def codes(**cell):
-        return note_codes(compared(b.member("jax", 2.0, **cell)))
-
-    assert "float32_on_tpu" in codes(device="tpu")
-    assert "float32_on_tpu" not in codes(device="gpu") | codes(device="tpu", precision="default")
 
 
 def test_losses_of_two_devices_of_one_run_are_each_held_to_their_own_others():

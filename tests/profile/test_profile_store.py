@@ -106,18 +106,6 @@ def test_an_edited_number_is_found_and_white_space_and_the_order_of_keys_do_not_
     assert "digest does not match" in refused(written)
 
 
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
-        ("steadykit.profile/4.0", "schema steadykit.profile/4.0, newer"),
-        ("steadykit.profile/2.7", "older than steadykit.profile/3.x of this kit; read it with kit 0.2.0"),
-        *((name, "not of schema") for name in ("another.profile/3.0", "steadykit.profile/3", None, 3.0)),
-    ],
-)
-def test_another_schema_is_refused_by_name(written, schema, says):
-    assert says in refused(edited(written, lambda plain: plain.update(schema=schema), sealed=True))
-
-
 def test_a_newer_minor_with_unknown_fields_and_codes_is_read(written):
     def change(plain):
         plain.update(schema="steadykit.profile/3.9", novelty={"a": 1})

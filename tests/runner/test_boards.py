@@ -1,6 +1,5 @@
 """What boards make of a launch: gauges and joules of its own board alone, marks of what bounded it, whose joules."""
 
-import msgspec
 import numpy as np
 import pytest
 from profile_builder import S
@@ -9,7 +8,6 @@ from scripted_launcher import ScriptedLauncher
 from kit.devices.catalog import DEVICES
 from kit.profile.identity import Accelerator
 from kit.profile.sensor import SensorReport
-from kit.report.sentences import REASONS
 from kit.runner import round as round_module
 from kit.sensors import nvml
 from kit.sensors.samples import Samples, Series
@@ -172,9 +170,3 @@ def test_joules_of_a_board_that_was_not_the_workers_alone_are_null(launch_on, lo
 def test_a_board_that_vanishes_between_looks_loses_nothing(launch_on):
     launch = launch_on([state()], [])
     assert (launch.failure, launch.notes, len(steady(launch))) == (None, [], 1)
-
-
-def test_every_code_has_its_sentence(launch_on):
-    launch = launch_on([state(processes=1, power_cap_w=1.0)], slowed=0.9)
-    assert set(codes(launch)) == {"device_throttled", "power_capped", "device_shared"} <= REASONS.keys()
-    assert msgspec.json.decode(msgspec.json.encode(launch), type=type(launch)) == launch

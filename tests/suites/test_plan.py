@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.errors import KitError
 from kit.profile.cell import AXES
 from kit.suites.plan import GROUP_CELLS_MAX, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import CEILING_ROUNDS, RunRequest, requested_suite, with_ceilings
@@ -67,15 +66,6 @@ def test_groups_differ_in_the_compared_axes_alone(compare, axes, sizes):
         assert len({tuple(getattr(cell, axis) for axis in alike) for cell in cells}) == 1
 
 
-@pytest.mark.parametrize(("baseline", "expected"), [(None, 1), ("5", 5)])
-def test_the_baseline_is_the_one_named_or_the_first(baseline, expected):
-    groups, by_key = groups_of(suite(["batch"], backends=["torch"], batches=[1, 2, 3, 4, 5, 6, 7, 8]), baseline)
-    assert {by_key[group.baseline].batch for group in groups} == {expected}
-    assert all(group.baseline in group.cells for group in groups)
-    with pytest.raises(KitError, match="torch"):
-        groups_of(suite(backends=["torch", "jax"]), "pytorch")
-
-
 def test_tf32_and_a_frameworks_own_precision_are_an_accelerators():
     assert {cell.precision for cell in plan_cells(suite(precisions=["tf32"], devices=["gpu"]))} == {"tf32"}
     cells = plan_cells(suite(precisions=["float32", "default"], devices=["gpu", "tpu"]))
@@ -110,12 +100,6 @@ def test_one_process_holds_all_points_of_a_sweep_and_both_tasks():
     assert [len(bundle.groups) for bundle in bundles] == [6, 6]  # for each task: 1 2 3 4, 1 5 6 7, 1 8 9 10
     assert [len(worker.cells) for bundle in bundles for worker in bundle.workers] == [20, 20]
     assert len(groups) == 12
-
-
-def test_parts_of_a_large_group_have_processes_of_their_own():
-    bundles, _ = bundles_of(suite(variants=["a", "b", "c", "d", "e"], backends=["torch"]), [])
-    variants = [[worker.cells[0].variant for worker in bundle.workers] for bundle in bundles]
-    assert variants == [["a", "b", "c", "d"], ["a", "e"]]
 
 
 @settings(deadline=None)  # other programs may run beside it
@@ -244,9 +228,3 @@ def test_beside_programs_every_framework_is_measured(tmp_path):
     assert sum(not is_operation(cell) for cell in cells) == 2
     # A program may be called as an operation.
     assert [is_operation(cell) for cell in programs(tmp_path, "empty")] == [False]
-
-
-def test_a_backend_without_operations_is_refused_with_those_that_have_them(monkeypatch):
-    monkeypatch.setattr("kit.suites.plan.has_operations", lambda name: name == "jax")
-    with pytest.raises(KitError, match="torch cannot run operations; choose from jax"):
-        plan_cells(networks(workloads=["empty"], backends=["torch"]))

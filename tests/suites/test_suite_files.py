@@ -1,11 +1,8 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
 import pytest
-from kit_process import kit
-from msgspec.structs import replace
 from refusals import refused
 
-from kit.profile.cell import Variant
 from kit.runner.time_left import estimate
 from kit.suites.plan import GROUP_CELLS_MAX, is_whole, plan_bundles, plan_cells, plan_groups
 from kit.suites.request import QUICK_FIT_STEPS, RunRequest, parameters_given, requested_suite, variants_given
@@ -61,27 +58,6 @@ def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
     measure = load_suite(suite_file(tmp_path)).measure
     fields = (measure.rounds, measure.cycles, measure.block_s, measure.warmup_s, measure.warmup_steps, measure.energy_s)
     assert fields == (8, 12, 0.25, 1, 10, None)
-
-
-def test_the_hash_is_of_the_file(tmp_path):
-    suite = load_suite(suite_file(tmp_path))
-    assert load_suite(suite_file(tmp_path)).sha256 == suite.sha256
-    assert load_suite(suite_file(tmp_path, f"{MINE}# another\n")).sha256 != suite.sha256
-
-
-def test_a_program_is_a_workload_by_either_name():
-    assert requested(compare=["program"]).compared == ["workload"]
-    assert replace(load_suite("quick"), compare=["program"]).compared == ["workload"]
-
-
-def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
-    tables = '[variants.old]\npython = "/envs/old/bin/python"\n[variants.new]\nenv = {X = "1", Y = "a,b"}\n'
-    suite = load_suite(suite_file(tmp_path, MINE + tables))
-    assert suite.compared == ["variant"]
-    assert suite.all_variants() == [
-        Variant(name="old", python="/envs/old/bin/python"),
-        Variant(name="new", env={"X": "1", "Y": "a,b"}),
-    ]
 
 
 def test_options_replace_axes_and_quick_replaces_the_measure(tmp_path):
@@ -232,18 +208,3 @@ def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is
     cells = plan_cells(suite)
     assert is_whole(suite, [cell for cell in cells if cell.backend == "torch"])
     assert not is_whole(suite, [cell for cell in cells if cell.batch != 100])
-
-
-def test_a_dry_run_starts_nothing_that_a_suite_names(tmp_path):
-    """Neither a variant's Python, nor what a variable of it makes every Python load."""
-    started = tmp_path / "started"
-    (tmp_path / "python").write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
-    (tmp_path / "python").chmod(0o755)
-    (tmp_path / "sitecustomize.py").write_text(f"open({str(started)!r}, 'w')\n", encoding="utf-8")
-    cells = 'workloads = ["mlp"]\nbackends = ["torch"]\n'
-    variants = f'[variants.a]\npython = "{tmp_path}/python"\n[variants.b]\nenv = {{PYTHONPATH = "{tmp_path}"}}\n'
-    file = tmp_path / "own.toml"
-    file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}{variants}', encoding="utf-8")
-    done = kit(tmp_path, "run", file, "--dry-run", "--out", tmp_path / "x.json")
-    assert done.returncode == 0, done.stderr
-    assert not started.exists()
