@@ -267,6 +267,9 @@ def _scaled(line: str, factor: float) -> str:
         return line
 
 
+READINGS = ("1e308", "-5", "inf", "1e-320", "9" * 400, "1_000", "٣", "0x10", "1e18", "5e9")
+
+
 def meter_subject() -> Subject:
     """Return the subject of a meter's log beside a run: cells, lines and bytes are changed."""
 
@@ -277,20 +280,7 @@ def meter_subject() -> Subject:
             at = rng.choice((0, 1, -1, rng.randrange(len(lines))))
             cells = lines[at].split(",")
             cell = rng.randrange(len(cells))
-            values = (
-                *STRINGS,
-                "1e308",
-                "-5",
-                "inf",
-                "1e-320",
-                "9" * 400,
-                "1_000",
-                "٣",
-                "0x10",
-                "1e18",
-                "5e9",
-                cells[0],
-            )
+            values = (*STRINGS, *READINGS, cells[0])
             new = rng.choice(values)
             way = rng.choice(("cell", "line", "repeat", "gap", "column", "scale", "scale"))
             if way == "cell":
