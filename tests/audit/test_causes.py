@@ -7,7 +7,7 @@ from profile_builder import group, member, profile
 from kit.audit.audit import findings_of as audit
 from kit.compare.sample import read_run
 from kit.profile.cell import Variant
-from kit.profile.launch import Compilations, Threads
+from kit.profile.launch import Compilations
 from kit.profile.reason import reason
 
 TCMALLOC = Variant(name="tcmalloc", env={"LD_PRELOAD": "libtcmalloc_minimal.so.4"})
@@ -95,19 +95,6 @@ def test_page_faults_that_part_the_modes_are_said_in_the_same_finding():
 def test_drift_of_the_machine_is_no_mode_and_no_stall():
     for seed in range(5):
         assert codes(planted("tensorflow"), planted("torch"), drift=0.3, seed=seed) == []
-
-
-@pytest.mark.parametrize(("cpus_used", "code"), [(0.8, "cpus_idle"), (1.8, None), (3.5, "cpus_beyond")])
-def test_cpus_used_against_threads(cpus_used, code):
-    def counters(launch):
-        launch.blocks.counters["process.cpu_ns"] = [round(cpus_used * span) for span in launch.blocks.span_ns]
-        del launch.blocks.counters["machine.busy_ns"]
-
-    expected = [(code, "torch")] if code else []
-    assert codes(planted("torch", change=counters)) == expected
-    assert codes(planted("torch", change=counters, device="gpu")) == []
-    alone = Threads(requested=1, reported=1, reason=None, cpus=[0])
-    assert ("cpus_idle", "torch") not in codes(planted("torch", change=counters, launch={"threads": alone}))
 
 
 def shares(busy, cell, steal=0.0, blocks=slice(None)):

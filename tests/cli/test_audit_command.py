@@ -10,12 +10,11 @@ import jsonschema
 import msgspec
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.remedies import REMEDIES
 from kit.audit.rule import all_rules, sentences
-from kit.cli.app import app
 
 # Rules that can be asked of these profiles, and find nothing where nothing is planted.
 QUIET = "stalls,cpus-beyond,missing-cell"
@@ -40,7 +39,7 @@ def folder(tmp_path_factory):
 
 def audit(folder, *words):
     with contextlib.chdir(folder):
-        return CliRunner().invoke(app, ["audit", *map(str, words)], standalone_mode=False)
+        return invoke("audit", *words)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ import sys
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
-
-from kit.cli.app import app
+from kit_process import invoke
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +21,10 @@ def test_many_profiles_are_read_in_processes_and_what_is_wrong_with_one_is_said(
         torch = b.member("torch", 2.0 + number % 2)
         built = b.profile(b.group("g", torch), id=f"run-{number}", label="ab"[number % 2], rounds=3, cycles=3)
         b.write(tmp_path / f"{number:02}.json", built)
-    printed = CliRunner().invoke(app, ["compare", str(tmp_path), "--format", "csv"], standalone_mode=False)
+    printed = invoke("compare", str(tmp_path), "--format", "csv")
     assert printed.exception is None and len(printed.stdout.splitlines()) == 1 + 2, "a row for each side"
     (tmp_path / "07.json").write_text("{")
-    wrong = CliRunner().invoke(app, ["compare", str(tmp_path)], standalone_mode=False)
+    wrong = invoke("compare", str(tmp_path))
     assert "07.json is truncated" in str(wrong.exception)
 
 

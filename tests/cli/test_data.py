@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from mirror import NOBODY_LISTENS, no_network, serve  # noqa: F401 - fixtures
 
-from kit.cli.app import app
 from kit.errors import KitError
 from kit.workloads.catalog import DATASETS
 from kit.workloads.data.dataset import DataFile, Dataset, Samples
@@ -41,7 +40,7 @@ def folder(tmp_path, monkeypatch, no_network):  # noqa: F811 - pytest's own
 
 
 def kit(*words):
-    return CliRunner().invoke(app, ["data", *words], standalone_mode=False)
+    return invoke("data", *words)
 
 
 def refused(*words):
@@ -83,13 +82,3 @@ def test_a_file_that_is_wrong_is_one_line(folder):
         (folder / name).write_bytes(b"other")
     assert refused("fetch").startswith(f"{folder / 'train.txt'} has the wrong content")
     assert "wrong content" in kit().stdout
-
-
-def test_a_checksum_that_is_not_known_is_said(folder, monkeypatch):
-    files = {split: (TINY.files[split][0]._replace(takes_other=True),) for split in ROWS}
-    monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files=files))
-    folder.mkdir()
-    for name in CONTENTS:
-        (folder / name).write_bytes(b"other")
-    assert "the checksum is unknown" in kit("fetch").stdout
-    assert json.loads(kit("--json").stdout)[0]["checksum_known"] is False

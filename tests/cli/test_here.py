@@ -3,14 +3,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 
-from kit.cli.app import app
 from kit.runner import examine
-
-
-def kit(*words):
-    return CliRunner().invoke(app, words, standalone_mode=False)
 
 
 def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monkeypatch):

@@ -5,10 +5,8 @@ import sys
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from matplotlib import image
-
-from kit.cli.app import app
 
 
 @pytest.fixture
@@ -20,7 +18,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def kit(*arguments):
-    return CliRunner().invoke(app, ["plot", *arguments], standalone_mode=False)
+    return invoke("plot", *arguments)
 
 
 def test_the_command_writes_what_is_asked_for_and_never_over_another_file(folder):

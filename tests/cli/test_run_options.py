@@ -4,15 +4,11 @@ from importlib.util import find_spec
 
 import click
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from refusals import refusal
 
 from kit.cli import run as run_module
 from kit.cli.app import VERBS, app
-
-
-def kit(*words):
-    return CliRunner().invoke(app, words, standalone_mode=False)
 
 
 def refused(*words):

@@ -7,12 +7,11 @@ from functools import partial
 import numpy as np
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from msgspec import structs
 
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
-from kit.cli.app import app
 from kit.compare.clean_cycles import DEVICE_OTHERS, count_cycles, disturbances
 from kit.compare.compare import compare, compare_within
 from kit.compare.sample import read_run
@@ -45,7 +44,7 @@ def cycles_of(built):
 
 def kit_compare(folder, built, *words):
     path = b.write(folder / "a.json", built)
-    result = CliRunner().invoke(app, ["compare", str(path), *words], standalone_mode=False)
+    result = invoke("compare", str(path), *words)
     assert result.exception is None
     return result.stdout
 

@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from metered import BLOCK_S, DRAWN, RUN_S, SAMPLES, meter_lines, metered_run
 from msgspec.structs import replace
 from refusals import refused
 
-from kit.cli.app import app
 from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
 
@@ -135,10 +134,6 @@ def folder(tmp_path):
     (tmp_path / "bad.csv").write_text(f"{W}1,1\n2,-3\n")
     with contextlib.chdir(tmp_path):
         yield tmp_path
-
-
-def kit(*words):
-    return CliRunner().invoke(app, words, standalone_mode=False)
 
 
 def test_the_table_and_the_price_are_of_the_metered_joules(folder):

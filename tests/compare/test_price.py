@@ -6,9 +6,7 @@ import io
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
-
-from kit.cli.app import app
+from kit_process import invoke
 
 PER_HOUR, PER_KWH = 3.6, 0.36
 OF_TIME = 2e-3 / 128 * 1e6 / 3600 * PER_HOUR
@@ -29,11 +27,11 @@ def folder(tmp_path_factory):
 
 def kit(folder, *words):
     with contextlib.chdir(folder):
-        return CliRunner().invoke(app, ["compare", *words], standalone_mode=False)
+        return invoke("compare", *words)
 
 
 def costs(folder, *words):
-    result = kit(folder, *map(str, words), "--format", "csv")
+    result = kit(folder, *words, "--format", "csv")
     assert result.exception is None, result.exception
     rows = csv.DictReader(io.StringIO(result.stdout))
     return {(row["member"], row["device"]): row.get("cost_per_million") for row in rows}

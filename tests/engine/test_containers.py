@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 from engine_server import DOCKER, ROOTLESS_PODMAN
+from kit_process import invoke
 from msgspec.structs import replace
 from refusals import refused
 
@@ -73,11 +74,6 @@ def test_the_line_says_all_that_the_api_is_told():
         ("--mount", "type=volume,source=results,target=/profiles"),
     } <= pairs  # fmt: skip
     assert words[-5:] == ["steadykit:cpu", *FULL.command]
-
-
-def test_gpus_by_number_are_those():
-    (request,) = FULL._replace(gpus="0,2").for_engine()["device_requests"]
-    assert request["DeviceIDs"] == ["0", "2"]
 
 
 def client_at(url):
@@ -291,7 +287,7 @@ def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(fo
         return Ended(status=status, out_of_memory=False)
 
     monkeypatch.setattr(launch_module, "run_here", run_here)
-    assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status
+    assert invoke("launch", "cpu", "quick").return_value == status
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ import sys
 import profile_builder as b
 import psutil
 import pytest
-from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite, waited
+from kit_process import invoke
 from refusals import refusal
-
-from kit.cli.app import app
 
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
@@ -98,7 +96,7 @@ def measured(place, monkeypatch):
         names = ",".join(f"n{node}" for node in range(nodes))
         given = ["fleet", "quick", "--scheduler", "ssh", "--nodes", names, "--out", "out", *words]
         with contextlib.chdir(place):
-            done = CliRunner().invoke(app, given, standalone_mode=False)
+            done = invoke(*given)
         assert done.exception is None, done.exception
         return done.return_value, {path.name: path.read_bytes() for path in (place / "out").glob("*.json")}
 
@@ -130,7 +128,7 @@ def test_a_plan_of_another_version_is_one_line(reframe, measured, place, monkeyp
     (place / "out/.fleet").mkdir()
     (place / "out/.fleet/plan.json").write_text('{"nodes": ["n0"], "arguments": ["quick"]}')
     words = ["fleet", "quick", "--scheduler", "ssh", "--nodes", "n0,n1", "--out", "out", "--resume"]
-    assert "another version of the kit" in refusal(CliRunner().invoke(app, words, standalone_mode=False))
+    assert "another version of the kit" in refusal(invoke(*words))
 
 
 def test_no_node_is_measured_twice_where_none_is_slower(reframe, measured):

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, start_lost_nodes, state_of, waited
+from kit_process import invoke
 from refusals import refusal
 
-from kit.cli.app import app
 from kit.profile.store import read_profile
 
 RUN = ("run", "--quick", "--workload", "mlp", "--task", "train", "--data", "synthetic", "--backend")
@@ -115,4 +114,4 @@ def test_more_hosts_than_an_allocation_has_are_one_line(monkeypatch):
     for name in ("SLURM_JOB_NODELIST", "SLURMD_NODENAME"):
         monkeypatch.setenv(name, "n1")
     words = [*RUN, "torch", "--devices", "2", "--hosts", "2"]
-    assert "give fewer, or allocate more" in refusal(CliRunner().invoke(app, words, standalone_mode=False))
+    assert "give fewer, or allocate more" in refusal(invoke(*words))

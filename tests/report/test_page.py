@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from refusals import refusal
 
-from kit.cli.app import app
 from kit.profile.launch import Failure, Phase
 from kit.profile.reason import reason
 from kit.profile.store import read_profile
@@ -56,10 +55,6 @@ class Page(HTMLParser):
     @property
     def text(self):
         return " ".join(" ".join(self.texts).split())
-
-
-def kit(*words):
-    return CliRunner().invoke(app, [*map(str, words)], standalone_mode=False)
 
 
 def written(out, *profiles):
