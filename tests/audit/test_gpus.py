@@ -123,9 +123,8 @@ SECOND_BUS = "0000:66:00.0"
 def capped(*launches):
     """A profile whose launches read so on each board: W, MHz, percent of the time held back by the cap, highest W."""
     ids = (BUS, SECOND_BUS)[: len(launches[0])]
-    about = {"quantity": "", "unit": "", "scope": "", "source": "", "status": "measured", "sampled": True}
     sensors = [
-        SensorReport(name=f"nvml.{index}.{name}", device_id=bus, **about)
+        b.sensor(f"nvml.{index}.{name}", device_id=bus, sampled=True)
         for index, bus in enumerate(ids)
         for name in ("power", "frequency", "throttled.software_power_cap")
     ]

@@ -17,12 +17,11 @@ from kit.profile.identity import Accelerator, device_facts
 from kit.profile.launch import Compilations, DeviceEvents, Fit, Parity, Threads
 from kit.profile.reason import reason
 from kit.profile.schema import StateSpan
-from kit.profile.sensor import Energy, SensorReport, SensorResponse
+from kit.profile.sensor import Energy, SensorResponse
 
 MS, S = b.MS, b.S
 BUS = "0000:65:00.0"
 OUTPUTS = Path(__file__).parents[1] / "golden/outputs"
-REPORT = {"quantity": "", "unit": "", "scope": "", "source": "", "status": "measured"}
 ROWS = []
 
 
@@ -340,8 +339,8 @@ def responded(name="energy", *, lag_ms=60, period_ms=100, read_ms=3.0, report=()
              "at_ns": at_ns, "values": [float(at // (period_ms * MS)) for at in at_ns], **fields}  # fmt: skip
     built, sensor = both(change=change), f"nvml.0.{name}"
     unit = {"energy": "J", "power": "W"}.get(name, "%")
-    about = REPORT | {"quantity": name, "unit": unit, "update_period_ns": 100 * MS, **dict(report)}
-    built.sensors = [SensorReport(name=sensor, device_id="x", **about)]
+    about = {"quantity": name, "unit": unit, "update_period_ns": 100 * MS, **dict(report)}
+    built.sensors = [b.sensor(sensor, device_id="x", **about)]
     read_ns = round(read_ms * MS)
     built.responses = [SensorResponse(sensor=sensor, device_id="x", cell="matmul", read_ns=read_ns, **known)]
     return built

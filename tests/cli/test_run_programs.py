@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
@@ -20,14 +21,6 @@ title = "Short"
 batches = [16]
 [programs]
 {programs}
-[measure]
-rounds = {rounds}
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-warmup_steps = 3
-share = ["task"]
 """
 MODELS = """
 import numpy as np
@@ -64,7 +57,9 @@ def diverges(batch, device):
 
 def short_suite(folder, rounds, *paths):
     programs = "\n".join(f'p{number}.path = "{path}"' for number, path in enumerate(paths))
-    (folder / "short.toml").write_text(SHORT.format(programs=programs, rounds=rounds))
+    (folder / "short.toml").write_text(
+        SHORT.format(programs=programs) + measure(rounds, block_s=0.05, share='["task"]')
+    )
     return "short.toml"
 
 

@@ -11,7 +11,7 @@ from fuzz_subjects import SUBJECTS
 
 PROGRAM = Path(__file__).parent / "fuzz.py"
 # Few processes: each imports the kit and the readers of its outputs anew.
-TOGETHER = (("cpu", "sidecar", "bytes", "published"), ("gpu", "meter"), ("ranks", "suite", "journal"))
+TOGETHER = (("cpu", "published"), ("gpu", "suite"), ("ranks", "journal"))
 # Twenty times what a quiet machine takes.
 LIMIT_S, LIMIT_LONG_S = 600, 4_000
 

@@ -1,13 +1,14 @@
 """What boards make of a launch: gauges and joules of its own board alone, marks of what bounded it, whose joules."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from profile_builder import S
+from profile_builder import S, sensor
 from scripted_launcher import ScriptedLauncher
 
 from kit.devices.catalog import DEVICES
 from kit.profile.identity import Accelerator
-from kit.profile.sensor import SensorReport
 from kit.runner import round as round_module
 from kit.sensors import nvml
 from kit.sensors.samples import Samples, Series
@@ -16,10 +17,7 @@ USED, OTHER = "0000:65:00.0", "0000:66:00.0"
 ALONE_W, TURNS_W, OTHER_W, IDLE_W, RIPPLE_W = 600.0, 400.0, 90.0, 70.0, 0.3
 
 
-def report(name, quantity, unit, **more):
-    return SensorReport(
-        name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", sampled=True, **more
-    )
+report = partial(sensor, sampled=True)
 
 
 POWER = [
