@@ -7,7 +7,6 @@ from profile_builder import group, member, profile
 from kit.audit.audit import findings_of as audit
 from kit.compare.sample import read_run
 from kit.profile.cell import Variant
-from kit.profile.launch import Compilations
 from kit.profile.reason import reason
 
 TCMALLOC = Variant(name="tcmalloc", env={"LD_PRELOAD": "libtcmalloc_minimal.so.4"})
@@ -127,14 +126,6 @@ def test_contention_is_time_of_others_while_no_cpu_was_idle(change, expected):
 def test_throttling_comes_before_what_it_explains():
     throttled = {"cgroup.throttled_ns": 30e6, "process.cpu_ns": 10e6}
     assert codes(planted("torch", throttled, stall=0.3)) == [("throttled", "torch")]
-
-
-def test_findings_come_by_group_then_by_severity_and_weight():
-    first = group("first", planted("torch", stall=0.1), planted("jax", FAULTS))
-    second = group("second", planted("torch", step_ms=21.0, batch=64, launch={"recompiles": Compilations(count=1)}))
-    listed = audit(read_run("", profile(first, second)))
-    expected = [("first", "stalls"), ("first", "page_faults"), ("second", "recompiles")]
-    assert [(finding.group, finding.code) for finding in listed] == expected
 
 
 def test_failed_launches_and_unread_counters_are_left_out():
