@@ -123,6 +123,11 @@ def test_contention_is_time_of_others_while_no_cpu_was_idle(change, expected):
     assert [finding.code for finding in found(planted("torch", change=change))] == expected
 
 
+def test_contention_says_whose_time_it_was():
+    (finding,) = found(planted("torch", change=shares(busy=0.8, cell=0.55, steal=0.2)))
+    assert (finding.values["contention_pct"], finding.values["steal_pct"]) == pytest.approx((45, 20), abs=1)
+
+
 def test_throttling_comes_before_what_it_explains():
     throttled = {"cgroup.throttled_ns": 30e6, "process.cpu_ns": 10e6}
     assert codes(planted("torch", throttled, stall=0.3)) == [("throttled", "torch")]

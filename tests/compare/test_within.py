@@ -273,3 +273,13 @@ def test_beside_a_baseline_without_a_number_the_others_are_still_one_family():
     members = [b.member("dead", failed_rounds=b.DEAD), *(b.member(name, 2.0, sd=0.02) for name in "abcdef")]
     named = [group_of(*members, seed=seed).leaders is not None for seed in range(20)]
     assert sum(named) <= 4
+
+
+@pytest.mark.parametrize("turns", ["blocks", "sequential"])
+def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
+    def marked(code, *members, **more):
+        return [name for name, row in rows_of(*members, **more).items() if code in [mark.code for mark in row.marks]]
+
+    slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    assert marked("two_modes", *steps(jax=4.0, tensorflow=8.0), slow, turns=turns, drift=0.02) == ["torch"]
+    assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]
