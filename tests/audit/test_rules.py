@@ -25,9 +25,9 @@ OUTPUTS = Path(__file__).parents[1] / "golden/outputs"
 ROWS = []
 
 
-def row(rule, plant, found="", lacks="", **values):
+def row(rule, plant, wanted="", lacks="", **values):
     """A row of the table: findings as "severity code backend", codes of what is lacked, values of the first finding."""
-    ROWS.append(pytest.param(rule, plant, found, lacks, values, id=f"{rule}-{len(ROWS)}"))
+    ROWS.append(pytest.param(rule, plant, wanted, lacks, values, id=f"{rule}-{len(ROWS)}"))
 
 
 def cells(*members, rounds=3, cycles=3, drift=0.0, **more):
@@ -74,8 +74,13 @@ CONV = 3 * 2 * 128 * (26 * 26 * 32 * 9 + 24 * 24 * 64 * 9 * 32 + 9216 * 128 + 12
 QUICK, SLOW = operation("empty", 0.0016), operation("empty", 0.1, "tensorflow")
 ABOVE = "{} above_ceiling torch"
 for share, severity in ((0.5, None), (1.2, None), (2.0, "warning"), (4.0, "bad"), (1e4, "bad")):
-    said = {"reached_gflop_s": share * 200, "operation": "matmul 1000, float32"} if severity else {}
-    row("above_ceiling", beside(network(share * 200), product(200)), ABOVE.format(severity) if severity else "", **said)
+    evidence = {"reached_gflop_s": share * 200, "operation": "matmul 1000, float32"} if severity else {}
+    row(
+        "above_ceiling",
+        beside(network(share * 200), product(200)),
+        ABOVE.format(severity) if severity else "",
+        **evidence,
+    )
 disturbed = product(200, change=b.beside_others(0.6))
 row("above_ceiling", beside(network(800), disturbed), lacks="ceilings_disturbed")
 row("above_ceiling", beside(network(2e6), disturbed), ABOVE.format("bad"))
@@ -196,9 +201,9 @@ for torch, jax, severity, listed in (
     (threads(1, 1, 1), threads(1, 2, 1), "", ""),
     (threads(2, 1), threads(2, 2), "note", "torch 1, jax 2"),
 ):
-    differs = {"found": f"{severity} threads_differ torch", "threads": listed} if listed else {}
+    differs = {"wanted": f"{severity} threads_differ torch", "threads": listed} if listed else {}
     row("threads_differ", of(given("torch", {}, torch), given("jax", {}, jax)), **differs)
-for torch, jax, found in (
+for torch, jax, wanted in (
     ("highest", "highest", ""),
     ("highest", "None", "warning precision_differs jax"),  # JAX' own default is less
     ("high (NVIDIA_TF32_OVERRIDE=0)", "None (NVIDIA_TF32_OVERRIDE=0)", ""),
@@ -207,16 +212,16 @@ for torch, jax, found in (
     settings = {"torch": {"float32_matmul_precision": torch}, "jax": {"jax_default_matmul_precision": jax}}
     members = [given(name, device="gpu", precision="default", launch={"settings": known})
                for name, known in settings.items()]  # fmt: skip
-    row("precision_differs", of(*members), found)
+    row("precision_differs", of(*members), wanted)
 row("precision_differs", of(given("torch", device="gpu"), given("jax", device="gpu")), lacks="not_recorded")
 TCMALLOC = {"LD_PRELOAD": "libtcmalloc.so"}
-for torch, jax, found, listed in (
+for torch, jax, backends, listed in (
     (TCMALLOC, TCMALLOC, "", {}),
     ({"PYTORCH_ALLOC_CONF": "x:True"}, {}, "torch", {"settings": "PYTORCH_ALLOC_CONF=x:True"}),
     (TCMALLOC | {"OMP_PROC_BIND": "true"}, {}, "torch", {"settings": "LD_PRELOAD=libtcmalloc.so"}),
     ({"A_MALLOC": "1"}, {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}, "torch jax", {}),
 ):
-    expected = ", ".join(f"warning allocator_differs {name}" for name in found.split())
+    expected = ", ".join(f"warning allocator_differs {name}" for name in backends.split())
     row("allocator_differs", of(given("torch", torch), given("jax", jax)), expected, **listed)
 
 
@@ -425,7 +430,7 @@ def host(counters=(), *, cpu=(), limit=None, before=(), after=(), seconds=None):
 
 NODES = {"node": ["0-1", "2-3"]}
 BORROWED = {"cpu": NODES, "after": {"numa_misses": 20_005}}
-for rule, found, plant in (
+for rule, wanted, plant in (
     ("swapped", "warning swapped torch", {"counters": {"machine.swapped_in_b": 1 << 14, "process.major_faults": 4}}),
     ("memory_pressure", "warning memory_pressure torch", {"counters": {"pressure.memory_some_ns": 0.1e6}}),
     ("cpu_pressure", "note cpu_pressure torch", {"counters": {"pressure.cpu_some_ns": 1.6e6}}),
@@ -438,7 +443,7 @@ for rule, found, plant in (
     ("cpu_throttled", "warning", {"after": {"core_throttled": 9}}),
     ("clock_not_synchronized", "note", {"before": {"clock_synchronized": False}}),
 ):
-    row(rule, partial(host, **plant), found if " " in found else f"{found} {rule}")
+    row(rule, partial(host, **plant), wanted if " " in wanted else f"{wanted} {rule}")
     row(rule, host)
     # Without a quota there is nothing that threads could be above.
     row(rule, partial(both, "cpu"), lacks="" if rule == "quota_below_threads" else "not_recorded")
@@ -480,12 +485,12 @@ row(
 )
 
 
-@pytest.mark.parametrize(("rule", "plant", "found", "lacks", "values"), ROWS)
-def test_a_rule_finds_what_is_planted_and_nothing_else(rule, plant, found, lacks, values):
+@pytest.mark.parametrize(("rule", "plant", "wanted", "lacks", "values"), ROWS)
+def test_a_rule_finds_what_is_planted_and_nothing_else(rule, plant, wanted, lacks, values):
     built = plant()
     findings, missing = outcomes(rule, *(built if isinstance(built, list) else [built]))
     shown = [" ".join([each.severity, each.code, *each.cell_key.split("/")[1:2]]) for each in findings]
-    assert ", ".join(shown) == found or (found == "any" and len(shown) == 1), (shown, missing)
+    assert ", ".join(shown) == wanted or (wanted == "any" and len(shown) == 1), (shown, missing)
     assert ", ".join(dict.fromkeys(missing)) == lacks
     for name, value in values.items():
         assert findings[0].values[name] == (value if isinstance(value, str) else pytest.approx(value, rel=0.05)), name
