@@ -7,6 +7,7 @@ import pytest
 from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
 from kit.compare.sample import RunTimes, read_run
+from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.launch import Fit
 from kit.profile.schema import ProgramSource
@@ -77,6 +78,23 @@ def test_sides_are_the_runs_of_one_label_or_identity():
         assert versus_of(comparison).verdict == "slower"
 
 
+def labels(*runs, **more):
+    return [side.label for side in compare(runs, **more).headlines]
+
+
+def test_a_side_is_called_by_its_label_where_that_tells_it_apart_and_else_by_its_file():
+    before, after = run("b", given_label="before"), run("a", given_label="after")
+    assert labels(before, after) == ["before", "after"]
+    assert labels(before, after, baseline="after") == labels(before, after, baseline="a.json") == ["after", "before"]
+    with pytest.raises(KitError, match="choose from b, a"):
+        labels(before, after, baseline="z")
+    here = runs_of("h", (2.0, 2.0), given_label="box")
+    there = run("there", seed=5, given_label="box", identity=b.identity(kernel="6.6"))
+    assert labels(*here, there) == ["box (h0 and 1 more)", "box (there)"]
+    assert labels(*here) == ["box (h0)", "box (h1)"]
+    assert labels(run("plain"), here[0]) == ["plain", "box"]
+
+
 def fitted(epochs, **more):
     return lambda launch: setattr(launch, "fit", Fit(epochs=epochs, updates=9, reference_ns=[], test_ns=None, **more))
 
@@ -142,6 +160,25 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     runs = [read_run(str(n), b.profile(plan, id=str(n))) for n, plan in enumerate(plans)]
     rows = {row.cell.backend: row for row in compare(runs).groups[0].rows if not row.is_baseline}
     assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
+
+
+LOGS = {"environment.TORCH_LOGS": "all", "environment_set_by.TORCH_LOGS": "user"}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "grade"),
+    [
+        ({"identity": b.identity(kernel="6.6")}, "kernel", "warns"),
+        ({"identity": b.identity(facts={"software.package.torch": "2.1"})}, "software.package.*", "warns"),
+        ({"identity": b.identity(facts=LOGS)}, "environment.*", "warns"),
+        ({"cycles": 8}, "plan", "warns"),
+        ({"suite": "own"}, "suite", "noted"),
+    ],
+)
+def test_what_differs_is_named_and_graded(change, kind, grade):
+    comparison = compare([run("before"), run("after", seed=1, **change)])
+    assert [(mismatch.kind, mismatch.grade) for mismatch in comparison.mismatches] == [(kind, grade)]
+    assert sorted(where for _, where in comparison.mismatches[0].values) == [["after"], ["before"]]
 
 
 def test_another_program_under_the_same_name_is_named():
