@@ -20,6 +20,7 @@ from kit.report.comparison import comparison_report, why_report
 from kit.report.formats import write
 from kit.report.formats.markdown import escaped
 from kit.report.plain import one_line
+from kit.report.quantity import number
 from kit.report.sentences import ALWAYS, EFFECTS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.table import Cell, Column, Report, Table
 
@@ -122,3 +123,10 @@ def test_notes_of_one_kind_are_counted_where_they_are_too_many():
     comparison = within(b.profile(*groups, rounds=3, cycles=3))
     assert text(comparison).count("PARITY FAILED") == 6 and "3 more notes of this kind" in text(comparison)
     assert written(comparison, "json").count('"parity_differs"') == 9
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(999.4, "999"), (999.7, "1,000"), (1000, "1,000"), (-999.7, "-1,000"), (99.96, "100")]
+)
+def test_numbers_that_are_shown_alike_are_written_alike(value, shown):
+    assert number(value) == shown

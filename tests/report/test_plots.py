@@ -146,6 +146,19 @@ def test_rounds_have_every_cycle_and_the_verdicts_interval():
         rows_of("rounds", busy(), baseline="numpy")
 
 
+def test_a_plot_takes_title_size_axis_and_metric():
+    profile = b.profile(*b.six_cells(), rounds=4)
+    figure, _ = draw(request("times", profile, title="Mine", axis="log", size_in=(9.0, 6.0)))
+    assert tuple(figure.get_size_inches()) == (9.0, 6.0) and {axes.get_yscale() for axes in figure.axes} == {"log"}
+    assert "Mine" in texts(svg("times", profile, title="Mine"))
+    assert {axes.get_yscale() for axes in draw(request("batch", sweep(), axis="linear"))[0].axes} == {"linear"}
+    assert "compile (ms)" in texts(svg("times", profile, metric="compile_ns"))
+    with pytest.raises(KitError, match="did you mean peak_memory_b"):
+        rows_of("times", profile, metric="peak_memory")
+    with pytest.raises(KitError, match=r"use 9x[0-9.]+"):
+        draw(request("times", profile, size_in=(9.0, 1.5)))
+
+
 def test_a_disturbed_cell_is_marked_in_every_kind():
     taken = b.beside_others(0.48)
     members = [b.member(name, 8.0, batch=batch, change=taken) for name in ("torch", "jax") for batch in (1, 8)]
