@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from kit_process import REPOSITORY
+from kit_process import REPOSITORY, kit
+from msgspec.structs import replace
 from profile_builder import group, member, profile, write
 from small_suite import SUITE
 
@@ -87,3 +88,14 @@ def test_little_memory_is_one_line(tmp_path):
     done = limited(tmp_path, ["compare", "large.json"], resource.RLIMIT_AS, peak_b + (8 << 20))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "memory" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["40", "72", "100"])
+def test_names_wider_than_the_page_are_cut(tmp_path, columns):
+    built = profile(group("mlp", member("torch", 2.0), member("jax", 1.0)), rounds=4, cycles=4)
+    for name in "xy":
+        write(tmp_path / f"{name}.json", replace(built, label=name * 400, id=name))
+    for more in ((), ("--wide",)):
+        done = kit(tmp_path, "compare", "x.json", "y.json", "--why", *more, COLUMNS=columns)
+        assert done.returncode == 0, done.stderr
+        assert "…" in done.stdout

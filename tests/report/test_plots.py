@@ -146,6 +146,16 @@ def test_rounds_have_every_cycle_and_the_verdicts_interval():
         rows_of("rounds", busy(), baseline="numpy")
 
 
+def test_intervals_are_those_of_the_comparison():
+    profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
+    expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}
+    for kind, is_per_sample in (("batch", True), ("times", False)):
+        for row in rows_of(kind, profile):
+            ends = [expected[row["batch"]].value(f"step_{end}_ns") for end in ("low", "high")]
+            size = row["batch"] if is_per_sample else 1
+            assert [row["low"], row["high"]] == pytest.approx([end / size for end in ends])
+
+
 def test_a_plot_takes_title_size_axis_and_metric():
     profile = b.profile(*b.six_cells(), rounds=4)
     figure, _ = draw(request("times", profile, title="Mine", axis="log", size_in=(9.0, 6.0)))
