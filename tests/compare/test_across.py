@@ -162,6 +162,25 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
 
 
+@pytest.mark.parametrize(
+    ("first", "other", "says"),
+    [
+        ({}, {"workload": "cnn"}, "measure x with --workload mlp"),
+        ({}, {"threads": 1}, "threads by default in .*; measure x without --threads"),
+        ({}, {"workload": "cnn", "task": "infer", "batch": 1, "precision": "bfloat16"}, "cnn/torch"),
+        (
+            {"parameters": {"layers": 2, "units": 64}},
+            {"parameters": {"layers": 2, "units": 128}},
+            "units 64 in a, 128 in x; measure x with --parameter units=64",
+        ),
+    ],
+)
+def test_runs_without_a_common_cell_are_refused_whatever_is_forced(first, other, says):
+    runs = [run(label, member=b.member("torch", **cell)) for label, cell in (("a", first), ("x", other))]
+    with pytest.raises(NotComparableError, match=says):
+        compare(runs, force=True)
+
+
 LOGS = {"environment.TORCH_LOGS": "all", "environment_set_by.TORCH_LOGS": "user"}
 
 
