@@ -1,11 +1,16 @@
-"""The `kit` of this checkout in a process of its own."""
+"""The `kit` of this checkout, in a process of its own or in this one."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from kit.cli import app
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -26,3 +31,9 @@ def kit(
         check=False,
         timeout=timeout_s,
     )
+
+
+def invoke(*words: object, folder: Path | None = None) -> Result:
+    """Run the command in this process; its error is the result's `exception`."""
+    with contextlib.chdir(folder or Path.cwd()):
+        return CliRunner().invoke(app, [*map(str, words)], standalone_mode=False)

@@ -345,27 +345,19 @@ def sampled(**values: tuple[float, float, str]) -> dict[str, SensorSummary]:
     }
 
 
+def sensor(name: str, quantity: str = "", unit: str = "", **more: object) -> SensorReport:
+    """One that is there, unless `more` says otherwise."""
+    plain = {"quantity": quantity, "unit": unit, "scope": "", "source": "", "status": "measured"}
+    return SensorReport(name=name, **plain | more)
+
+
 def sensors() -> list[SensorReport]:
     """One that is not there, and a counter that is."""
+    package = {"scope": "package 0, all processes", "source": "/sys/class/powercap", "status": "unavailable"}
+    worker = {"scope": "worker", "source": "getrusage", "counter": True}
     return [
-        SensorReport(
-            name="rapl.package-0",
-            quantity="energy",
-            unit="J",
-            scope="package 0, all processes",
-            source="/sys/class/powercap",
-            status="unavailable",
-            reason=reason("rapl_missing"),
-        ),
-        SensorReport(
-            name="process.cpu_ns",
-            quantity="utilization",
-            unit="ns",
-            scope="worker",
-            source="getrusage",
-            status="measured",
-            counter=True,
-        ),
+        sensor("rapl.package-0", "energy", "J", reason=reason("rapl_missing"), **package),
+        sensor("process.cpu_ns", "utilization", "ns", **worker),
     ]
 
 

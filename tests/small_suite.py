@@ -1,15 +1,14 @@
-"""A suite that takes seconds, for runs whose numbers do not matter."""
+"""Suites that take seconds, for runs whose numbers do not matter."""
 
-MEASURE = """
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-energy_s = 0
-"""
+
+def measure(rounds: int = 1, cycles: int = 2, block_s: float = 0.03, **more: object) -> str:
+    """Return the table that makes a suite short; `more` are further settings of it."""
+    settings = {"rounds": rounds, "cycles": cycles, "block_s": block_s, "lead_in_s": block_s / 10}
+    settings |= {"warmup_s": block_s, "warmup_steps": 3, **more}
+    return "\n".join(["", "[measure]", *(f"{name} = {value}" for name, value in settings.items()), ""])
+
+
+MEASURE = measure(energy_s=0)
 SUITE = f"""
 name = "small"
 title = "Seconds long"

@@ -8,6 +8,7 @@ import venv
 
 import pytest
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 from kit.import_order import module_command
 from kit.profile.store import read_profile
@@ -35,15 +36,7 @@ batches = [64]
 path = "benchmarks/model.py"
 [variants.default]
 env = {PYTHONPATH = "path"}
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-warmup_steps = 3
-energy_s = 0
-"""
+""" + measure(block_s=0.05, energy_s=0)
 
 
 def plant(folder):

@@ -8,11 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import profile_builder as b
 import pytest
-from asking import asked, outcomes
+from asking import outcomes
 
-from kit.audit.rule import all_rules
 from kit.profile.facts import Accelerator, device_facts
-from kit.profile.fields import reason
 from kit.profile.instruments import SensorReport, SensorSummary
 from kit.profile.schema import StateSpan
 
@@ -119,58 +117,14 @@ def board(**fields):
     return Accelerator(**{"name": "gpu 0", "device_id": BUS} | fields)
 
 
-OF_A_LAUNCH = ("hardware_slowdown", "power_capped", "device_declared_not_used", "clocks_differ")
-OF_A_BOARD = ("cap_below_default", "pcie_narrow", "ecc", "mig")
-
-
-@pytest.mark.parametrize("rule", [*OF_A_LAUNCH, *OF_A_BOARD])
-def test_what_an_older_profile_lacks_is_no_pass(rule):
-    assert outcomes(rule, profile_on({}, [board()])) == ([], ["not_recorded"])
-
-
-def test_cells_on_a_cpu_are_not_asked_for_their_boards():
-    names = [rule.name for rule in all_rules() if rule.on == "accelerator" and rule.scope != "runs"]
-    assert {rule.outcome for rule in asked(names, b.profile()).rules} == {"not_applicable"}
-
-
-def clocked(*mhz):
-    built = profile_on({}, [board()])
-    for result, of_cell in zip(built.cells, mhz, strict=True):
-        for launch in result.launches:
-            launch.sensors = b.sampled(**{"nvml.0.frequency": (of_cell, of_cell, "MHz")})
-    return built
-
-
-def reading(**percent):
-    return profile_on(
-        b.sampled(**{f"nvml.0.{name}": (value, value, "%") for name, value in percent.items()}), [board()]
-    )
-
-
-@pytest.mark.parametrize(("sm_pct", "is_found"), [(0.76, False), (100.0, True)])
-def test_a_small_kernel_computes_on_the_few_multiprocessors_that_it_fills(sm_pct, is_found):
-    shares = {"tensor_activity": 0.0, "fp32_activity": 0.5, "dram_activity": 0.1}
-    findings, missing = outcomes("gpu_full_but_not_computing", reading(utilization=99.0, sm_activity=sm_pct, **shares))
-    assert (bool(findings), missing) == (is_found, [])
-
-
-@pytest.mark.parametrize(
-    ("rule", "name", "little"),
-    [("device_declared_not_used", "utilization", 1.0), ("device_throttled", "thermal_violation", 0.001)],
-)
-def test_a_little_use_or_throttling_is_no_finding(rule, name, little):
-    assert outcomes(rule, reading(**{name: little, "throttled": 0.0})) == ([], [])
-
-
 SECOND_BUS = "0000:66:00.0"
 
 
 def capped(*launches):
     """A profile whose launches read so on each board: W, MHz, percent of the time held back by the cap, highest W."""
     ids = (BUS, SECOND_BUS)[: len(launches[0])]
-    about = {"quantity": "", "unit": "", "scope": "", "source": "", "status": "measured", "sampled": True}
     sensors = [
-        SensorReport(name=f"nvml.{index}.{name}", device_id=bus, **about)
+        b.sensor(f"nvml.{index}.{name}", device_id=bus, sampled=True)
         for index, bus in enumerate(ids)
         for name in ("power", "frequency", "throttled.software_power_cap")
     ]
@@ -210,25 +164,3 @@ AT_CAP, SLOW = (390.0, 1390.0, 60.0), (150.0, 700.0, 60.0)
 def test_each_launch_on_each_board_is_judged_by_its_own_cap_power_and_clock(launches, severity):
     findings, missing = outcomes("power_capped", capped(*launches))
     assert ({finding.severity for finding in findings}, missing) == ({severity} - {None}, [])
-
-
-def test_members_of_a_round_at_other_clocks():
-    assert outcomes("clocks_differ", clocked(1755.0, 1740.0)) == ([], [])
-    ((finding,), _) = outcomes("clocks_differ", clocked(1755.0, 1590.0))
-    assert ("/jax/" in finding.cell_key, finding.values["fastest_mhz"]) == (True, 1755.0)
-
-
-def test_a_board_of_the_fleet_with_another_cap():
-    fleet = [profile_on({}, [board(power_cap_w=cap_w)]) for cap_w in (700.0, 699.9, 500.0)]
-    assert outcomes("caps_differ", *fleet[:2]) == ([], [])
-    ((finding,), _) = outcomes("caps_differ", *fleet)
-    assert (finding.profile, finding.values["cap_w"], finding.values["usual_w"]) == ("host2", 500.0, 699.9)
-
-
-def test_notes_of_launches_are_findings():
-    marks = [reason("device_shared", processes=2), reason("device_throttled", share_pct=80.0, causes="heat")]
-    built = profile_on({}, [board()])
-    for launch in (launch for result in built.cells for launch in result.launches):
-        launch.notes = marks
-    assert {finding.values["processes"] for finding in outcomes("device_shared", built)[0]} == {2}
-    assert {finding.rank for finding in outcomes("device_throttled", built)[0]} == {80.0}

@@ -10,15 +10,11 @@ import jsonschema
 import msgspec
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
-from msgspec.structs import replace
-from refusals import refusal
+from kit_process import invoke
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.remedies import REMEDIES
 from kit.audit.rule import all_rules, sentences
-from kit.cli import app
-from kit.profile.facts import Accelerator, device_facts
 
 # Rules that can be asked of these profiles, and find nothing where nothing is planted.
 QUIET = "stalls,cpus-beyond,missing-cell"
@@ -43,7 +39,7 @@ def folder(tmp_path_factory):
 
 def audit(folder, *words):
     with contextlib.chdir(folder):
-        return CliRunner().invoke(app, ["audit", *map(str, words)], standalone_mode=False)
+        return invoke("audit", *words)
 
 
 @pytest.mark.parametrize(
@@ -72,39 +68,6 @@ def test_json_satisfies_the_published_schema(folder, request):
     assert {outcome.rule for outcome in read.rules} == {rule.name for rule in all_rules()}
     assert any(finding.code == "stalls" and finding.profile == "stalls" for finding in read.findings)
     assert any(missing.rule == "cpus_beyond" and missing.profile == "bare" for missing in read.not_checked)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [(("quiet.json", "--fail-on", ""), "note"), (("quiet.json", "--fail-on", "everything"), "note"),
-     (("empty",), "no profile"), ((), "PROFILES"), (("broken/bad.json",), "bad.json")],
-    ids=str,
-)  # fmt: skip
-def test_bad_input_is_one_line(folder, words, says):
-    assert says in refusal(audit(folder, *words))
-
-
-def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):
-    def shown_by(built, rule):
-        b.write(tmp_path / "run.json", built)
-        return " ".join(audit(tmp_path, "run.json", "--rule", rule).stdout.split())
-
-    ids = [f"0000:0{index}:00.0" for index in range(8)]
-    boards = [
-        Accelerator(
-            name=f"gpu {index}", device_id=bus, power_cap_default_w=700.0, power_cap_w=300.0 if index else 700.0
-        )
-        for index, bus in enumerate(ids)
-    ]
-    built = b.profile(b.group("mlp train", b.member("torch", device="gpu", launch={"device_ids": ids})))
-    built.state = replace(built.state, before=b.changed(built.state.before, device_facts(boards)))
-    shown = shown_by(built, "cap-below-default")
-    assert "1 warning (7 GPUs)" in shown and shown.count("cap-below-default") == 1
-    assert "7 GPUs are affected, worst first: gpu 1, gpu 2, gpu 3, gpu 4, gpu 5, gpu 6, gpu 7" in shown
-    stalling = {"mlp": 0.4, "cnn": 0.3, "rnn": 0.0}
-    groups = [b.group(net, b.member("torch", 2.0, net, stall=stall)) for net, stall in stalling.items()]
-    shown = shown_by(b.profile(*groups), "stalls")
-    assert "2 of 3 cells are affected, worst first: mlp (torch, train, batch 128), cnn (torch" in shown
 
 
 def test_the_command_in_its_last_line_leaves_out_what_cannot_be_checked(folder):

@@ -5,11 +5,7 @@ import sys
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
-
-from kit.cli import app
-
-KIT = f"{sys.executable} -m kit"
+from kit_process import invoke
 
 
 @pytest.fixture(scope="module")
@@ -20,28 +16,15 @@ def folder(tmp_path_factory):
     return made
 
 
-def process(folder, command):
-    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_errors_of_a_whole_process_are_one_line_without_a_traceback(folder):
-    done = process(folder, f"{KIT} compare not.txt")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    full = process(folder, f"{KIT} compare cells.json > /dev/full")
-    assert full.returncode == 2 and "make room" in full.stderr and full.stderr.count("\n") == 1
-    gone = process(folder, f"{KIT} show cells.json | head -1")
-    assert gone.stderr == "" and gone.stdout.startswith("run-1")
-
-
 def test_many_profiles_are_read_in_processes_and_what_is_wrong_with_one_is_said(tmp_path):
     for number in range(33):
         torch = b.member("torch", 2.0 + number % 2)
         built = b.profile(b.group("g", torch), id=f"run-{number}", label="ab"[number % 2], rounds=3, cycles=3)
         b.write(tmp_path / f"{number:02}.json", built)
-    printed = CliRunner().invoke(app, ["compare", str(tmp_path), "--format", "csv"], standalone_mode=False)
+    printed = invoke("compare", str(tmp_path), "--format", "csv")
     assert printed.exception is None and len(printed.stdout.splitlines()) == 1 + 2, "a row for each side"
     (tmp_path / "07.json").write_text("{")
-    wrong = CliRunner().invoke(app, ["compare", str(tmp_path)], standalone_mode=False)
+    wrong = invoke("compare", str(tmp_path))
     assert "07.json is truncated" in str(wrong.exception)
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from mirror import NOBODY_LISTENS, no_network, serve  # noqa: F401 - fixtures
 
-from kit.cli import app
 from kit.errors import KitError
 from kit.workloads.datasets import DataFile, Dataset, Samples
 from kit.workloads.workload_catalog import DATASETS
@@ -41,7 +40,7 @@ def folder(tmp_path, monkeypatch, no_network):  # noqa: F811 - pytest's own
 
 
 def kit(*words):
-    return CliRunner().invoke(app, ["data", *words], standalone_mode=False)
+    return invoke("data", *words)
 
 
 def refused(*words):
@@ -83,19 +82,3 @@ def test_a_file_that_is_wrong_is_one_line(folder):
         (folder / name).write_bytes(b"other")
     assert refused("fetch").startswith(f"{folder / 'train.txt'} has the wrong content")
     assert "wrong content" in kit().stdout
-
-
-def test_a_checksum_that_is_not_known_is_said(folder, monkeypatch):
-    files = {split: (TINY.files[split][0]._replace(takes_other=True),) for split in ROWS}
-    monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files=files))
-    folder.mkdir()
-    for name in CONTENTS:
-        (folder / name).write_bytes(b"other")
-    assert "the checksum is unknown" in kit("fetch").stdout
-    assert json.loads(kit("--json").stdout)[0]["checksum_known"] is False
-
-
-def test_data_that_is_drawn_has_no_files(folder, monkeypatch):
-    monkeypatch.setitem(DATASETS, "tiny", replace(TINY, files={"train": (), "test": ()}))
-    (row,) = json.loads(kit("--json").stdout)
-    assert (row["here"], row["samples"], row["folder"]) == (True, ROWS, str(folder))

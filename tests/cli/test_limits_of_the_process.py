@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from kit_process import REPOSITORY, kit
+from msgspec.structs import replace
 from profile_builder import group, member, profile, write
 from small_suite import SUITE
 
@@ -91,8 +92,6 @@ def test_little_memory_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("columns", ["40", "72", "100"])
 def test_names_wider_than_the_page_are_cut(tmp_path, columns):
-    from msgspec.structs import replace
-
     built = profile(group("mlp", member("torch", 2.0), member("jax", 1.0)), rounds=4, cycles=4)
     for name in "xy":
         write(tmp_path / f"{name}.json", replace(built, label=name * 400, id=name))

@@ -1,16 +1,12 @@
 """`kit plot`: which file it writes, and its one line where it writes none."""
 
-import re
 import subprocess
 import sys
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from matplotlib import image
-from refusals import refusal
-
-from kit.cli import app
 
 
 @pytest.fixture
@@ -22,7 +18,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def kit(*arguments):
-    return CliRunner().invoke(app, ["plot", *arguments], standalone_mode=False)
+    return invoke("plot", *arguments)
 
 
 def test_the_command_writes_what_is_asked_for_and_never_over_another_file(folder):
@@ -36,28 +32,6 @@ def test_the_command_writes_what_is_asked_for_and_never_over_another_file(folder
         assert kit("p.json", "-o", name).exit_code == 0
     assert (folder / "a.pdf").read_bytes().startswith(b"%PDF")
     assert (folder / "a.pdf").read_bytes() == (folder / "b.pdf").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["-o", "a.gif"], r"\.svg, \.png or \.pdf"),
-        (["-o", "none/a.svg"], "the folder does not exist"),
-        (["--kind", "pie"], "pie"),
-        (["--kind", "layers"], "no cell has layers"),
-        (["--kind", "gain"], "two measured profiles"),
-        (["--kind", "batch", "--baseline", "jax"], "--baseline"),
-        (["--kind", "rounds", "--baseline", "numpy"], "no baseline 'numpy'"),
-        (["--kind", "rounds", "--metric", "p95_ns"], "--metric"),
-        (["--kind", "roofline", "--axis", "linear"], "logarithmic"),
-        (["--size", "8"], "8x5"),
-        (["--size", "0x0"], "8x5"),
-        (["--dpi", "300"], r"\.png"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_no_file(folder, arguments, says):
-    assert re.search(says, refusal(kit("p.json", *arguments)))
-    assert [path.name for path in folder.iterdir()] == ["p.json"]
 
 
 def test_the_kinds_are_known_without_what_draws_them():

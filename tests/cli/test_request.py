@@ -3,11 +3,9 @@
 from typing import get_type_hints
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.cli import app
 from kit.cli.run_and_selftest import parse_request
 from kit.devices import DEVICES
 from kit.option import options_of
@@ -87,46 +85,3 @@ def test_a_request_of_nothing_has_no_words_and_every_field_its_option():
 def test_what_only_a_file_can_say_is_refused(table):
     with pytest.raises(SuiteError, match="give it in the suite's file"):
         RunRequest(variants={"x": table}).to_argv()
-
-
-MISSING = "/nowhere/at/all"
-
-
-@pytest.mark.parametrize(
-    ("words", "environment", "line"),
-    [
-        ((), {"KIT_DATA": MISSING}, "KIT_DATA=/nowhere/at/all: the folder does not exist"),
-        (("--data", "mnits"), {}, "no data 'mnits'"),
-        (("--out", f"{MISSING}/run.json"), {}, "the folder does not exist; create it, or choose another --out"),
-        (("--out", "there.json"), {}, "there.json: this file exists"),
-        (("--out", "/proc/run.json"), {}, "cannot be written"),
-        (("--resume", "--out", "there.json"), {}, "nothing is left to resume"),
-        (
-            ("--resume", "--out", "."),
-            {},
-            "this is a folder; give the profile of an unfinished run: there is none in it",
-        ),
-        (("--device", "tpu"), {}, "--device tpu: this machine has only"),
-        (("--devices", "4096", "--batch", "4096"), {}, "--devices 4096: with --device cpu each takes one CPU"),
-        (("--devices", "2", "--hosts", "2"), {"SLURMD_NODENAME": ""}, "no node of a Slurm allocation"),
-        (("--variant", "x:image=none:1"), {"DOCKER_HOST": "unix:///nowhere.sock"}, "no Docker engine answers"),
-        (("--variant", f"x:python={MISSING}"), {}, "cannot run the worker for torch: No such file"),
-        (("--variant", "x:env=LD_PRELOAD=no.so"), {}, "LD_PRELOAD names no.so, which did not load"),
-        (("--clock", "cntvct"), {}, "cntvct"),
-        ((), {"KIT_PHASE_LIMIT_S": "soon"}, "KIT_PHASE_LIMIT_S"),
-        ((), {"KIT_GPU_FILE": MISSING}, "KIT_GPU_FILE"),
-        ((), {"KIT_PYTHON_TORCH": MISSING}, "cannot run the worker for torch: No such file"),
-    ],
-    ids=str,
-)
-def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_line(tmp_path, monkeypatch, words, environment, line):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "there.json").touch()
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    given = ["run", "quick", *words, "--backend", "torch", "--workload", "mlp", "--task", "infer"]
-    errors = [
-        str(CliRunner().invoke(app, [*given, *more], standalone_mode=False).exception) for more in ([], ["--dry-run"])
-    ]
-    assert line in errors[0] and errors[0] == errors[1] and "\n" not in errors[0]
-    assert [path.name for path in tmp_path.iterdir()] == ["there.json"], "neither leaves anything"

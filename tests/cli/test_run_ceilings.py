@@ -6,19 +6,12 @@ import shutil
 
 import pytest
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.frameworks
-MEASURE = """
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-warmup_steps = 3
-"""
+MEASURE = measure(block_s=0.05)
 PROGRAMS = """
 name = "programs"
 title = "Programs beside a dispatch"

@@ -4,15 +4,11 @@ from importlib.util import find_spec
 
 import click
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from refusals import refusal
 
-from kit.cli import VERBS, app, main
+from kit.cli import VERBS, app
 from kit.cli import run_and_selftest as run_module
-
-
-def kit(*words):
-    return CliRunner().invoke(app, words, standalone_mode=False)
 
 
 def refused(*words):
@@ -65,30 +61,6 @@ def test_resume_takes_the_same_words_again_and_refuses_what_differs(runs, tmp_pa
     assert "4 groups" in dry.stdout and len(runs) == 4, "it measures nothing"
 
 
-def test_a_label_is_one_short_line(planned):
-    assert planned("--program", __file__ + ":kit", "--label", "tcmalloc, Tuesday").label == "tcmalloc, Tuesday"
-    for label in ("x" * 61, "two\nlines", "\x1b[2J", " padded "):
-        assert "--label" in refused("run", "--label", label)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(("run", option, "nan") for option in ("--until-precision", "--budget", "--wait-for-quiet", "--energy")),
-        *(("compare", __file__, "--fail-if-slower", number) for number in ("nan", "inf")),
-    ],
-    ids=lambda words: " ".join(words[-2:]),
-)
-def test_an_option_takes_finite_numbers_alone(words):
-    line = refused(*words)
-    assert f"{words[-1]} is not a finite number" in line and "\n" not in line
-
-
-def test_options_that_exclude_each_other_are_refused():
-    assert "--until-precision" in refused("run", "--until-precision", "2", "--rounds", "3")
-    assert "leave out --dtype" in refused("run", "--program", "mine.py", "--dtype", "float32")
-
-
 def test_a_profile_is_replaced_only_by_force(planned, tmp_path):
     program = ("--program", __file__ + ":kit")
     old = tmp_path / "old.json"
@@ -105,32 +77,3 @@ def test_the_line_of_a_verb_in_the_help_is_said_once_and_offers_what_its_options
     options = {verb: {option.name for option in command.params} for verb, command in commands.items()}
     with_hosts = {verb for verb, names in options.items() if "hosts" in names}
     assert {verb for verb, (_, line) in VERBS.items() if "host" in line} <= with_hosts
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["run", "--rounds", "x"], "--rounds: 'x' is not a whole number; give one such as 3"),
-        (["run", "--rounds", "0"], "--rounds: 0 is out of range; give 1 to 100000"),
-        (["run", "--budget", "0"], "--budget: 0.0 is out of range; give more than 0"),
-        (["run", "--batch", "32,x"], "--batch: 'x' is not a whole number"),
-        (["run", "--task", "x"], "--task: 'x' is not a choice; choose from train, infer, fit"),
-        (["run", "--dtype", "bfloat"], "--dtype: 'bfloat' is not a choice; choose from float32, bfloat16, tf32, def"),
-        (["compare", "x.json", "--format", "jsno"], "--format: 'jsno' is not a choice; choose from csv, json"),
-        (["compare", "--fail-if-slower", "3%", "x"], "--fail-if-slower: '3%' is not a number; give one without"),
-        (["compare", "gone.json"], "gone.json: no such file or folder"),
-        (["compare"], "PROFILES is missing; "),
-        (["compare", "gone.json", "--against"], "--against names no profile"),
-        (["compare", "--fail-if-slower", "-1", "x"], "--fail-if-slower: -1.0 is too small; give 0 or more"),
-        (["clock", "--source", "sundial"], "--source: 'sundial' is not a choice; choose from auto, monotonic_raw"),
-        (["fly"], "No such command 'fly'"),
-        (["launch"], "cpu|gpu|tpu is missing; "),
-    ],
-)
-def test_bad_usage_is_told_in_plain_words(monkeypatch, capsys, words, line):
-    monkeypatch.setattr("sys.argv", ["kit", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    (printed,) = capsys.readouterr().err.splitlines()
-    assert printed.startswith(f"kit: {line}")

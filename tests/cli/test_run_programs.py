@@ -6,11 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 from kit_process import REPOSITORY, kit
-from refusals import refusal
+from small_suite import measure
 
-from kit.cli import app
 from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
 
@@ -23,14 +21,6 @@ title = "Short"
 batches = [16]
 [programs]
 {programs}
-[measure]
-rounds = {rounds}
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-warmup_steps = 3
-share = ["task"]
 """
 MODELS = """
 import numpy as np
@@ -67,7 +57,9 @@ def diverges(batch, device):
 
 def short_suite(folder, rounds, *paths):
     programs = "\n".join(f'p{number}.path = "{path}"' for number, path in enumerate(paths))
-    (folder / "short.toml").write_text(SHORT.format(programs=programs, rounds=rounds))
+    (folder / "short.toml").write_text(
+        SHORT.format(programs=programs) + measure(rounds, block_s=0.05, share='["task"]')
+    )
     return "short.toml"
 
 
@@ -186,20 +178,6 @@ def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):
     assert any(line.startswith("  p1") and "failed" in line for line in shown)
     assert shown[-1] == "all columns: kit compare 'my run.json' --wide"
     assert "programs train" not in done.stderr and "kit: failed: p1 (" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--program", "models.py:gone"], "models.py has no function 'gone'; define gone(batch, device)"),
-        (["--program", "models.py:works", "--data", "mnist"], "leave out --data mnist"),
-    ],
-)
-def test_what_is_known_before_measuring_ends_it(tmp_path, monkeypatch, options, says):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models.py").write_text(MODELS)
-    assert says in refusal(CliRunner().invoke(app, ["run", *options, "--out", "run.json"], standalone_mode=False))
-    assert {entry.name for entry in tmp_path.iterdir()} == {"models.py"}
 
 
 @pytest.mark.frameworks

@@ -137,25 +137,6 @@ def test_other_threads_keep_runs_apart_on_one_kind_of_hardware_alone():
         compare([run("before"), with_launch(threads=fewer)])
 
 
-@pytest.mark.parametrize(
-    ("first", "other", "says"),
-    [
-        ({}, {"workload": "cnn"}, "measure x with --workload mlp"),
-        ({}, {"threads": 1}, "threads by default in .*; measure x without --threads"),
-        ({}, {"workload": "cnn", "task": "infer", "batch": 1, "precision": "bfloat16"}, "cnn/torch"),
-        (
-            {"parameters": {"layers": 2, "units": 64}},
-            {"parameters": {"layers": 2, "units": 128}},
-            "units 64 in a, 128 in x; measure x with --parameter units=64",
-        ),
-    ],
-)
-def test_runs_without_a_common_cell_are_refused_whatever_is_forced(first, other, says):
-    runs = [run(label, member=b.member("torch", **cell)) for label, cell in (("a", first), ("x", other))]
-    with pytest.raises(NotComparableError, match=says):
-        compare(runs, force=True)
-
-
 @pytest.mark.parametrize("kind", ["warp_core", "warp_core.*"])
 def test_a_fact_of_whole_runs_keeps_all_cells_apart_by_its_entry_alone(kind, monkeypatch):
     monkeypatch.setitem(FACTS, kind, Fact("incompatible", "warp core", option="one --core"))
@@ -179,6 +160,25 @@ def test_one_blocked_cell_does_not_keep_the_others_apart():
     runs = [read_run(str(n), b.profile(plan, id=str(n))) for n, plan in enumerate(plans)]
     rows = {row.cell.backend: row for row in compare(runs).groups[0].rows if not row.is_baseline}
     assert rows["torch"].versus is not None and rows["jax"].versus is None and rows["jax"].blocked
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "says"),
+    [
+        ({}, {"workload": "cnn"}, "measure x with --workload mlp"),
+        ({}, {"threads": 1}, "threads by default in .*; measure x without --threads"),
+        ({}, {"workload": "cnn", "task": "infer", "batch": 1, "precision": "bfloat16"}, "cnn/torch"),
+        (
+            {"parameters": {"layers": 2, "units": 64}},
+            {"parameters": {"layers": 2, "units": 128}},
+            "units 64 in a, 128 in x; measure x with --parameter units=64",
+        ),
+    ],
+)
+def test_runs_without_a_common_cell_are_refused_whatever_is_forced(first, other, says):
+    runs = [run(label, member=b.member("torch", **cell)) for label, cell in (("a", first), ("x", other))]
+    with pytest.raises(NotComparableError, match=says):
+        compare(runs, force=True)
 
 
 LOGS = {"environment.TORCH_LOGS": "all", "environment_set_by.TORCH_LOGS": "user"}
@@ -218,13 +218,6 @@ def test_gauges_that_always_vary_a_little_are_no_difference():
 
     assert not compare([with_load("a", 0.2), with_load("b", 0.6)]).mismatches
     assert kinds(compare([with_load("a", 0.2), with_load("b", 2.6)])) == ["load_1min"]
-
-
-def test_a_run_that_is_given_twice_counts_once_with_a_note():
-    before, after = runs_of("b", (2.0, 2.01, 2.02)), run("a", 2.5)
-    once, twice = (compare(before, later) for later in ([after], [after, after, after]))
-    assert versus_of(twice) == versus_of(once)
-    assert "same_run" in [note.what.code for note in twice.notes]
 
 
 @pytest.mark.parametrize(
@@ -281,11 +274,3 @@ def test_a_profile_says_when_it_was_measured():
     assert RunTimes.of(built)[:2] == (1795309200.75, 1795309500)
     built.created = "spring"
     assert RunTimes.of(built).begin_s is None
-
-
-def test_a_sweep_of_several_runs_is_in_its_order():
-    runs = [
-        read_run(name, b.profile(b.group("k", *(b.member(batch=n) for n in batches)), id=name, compare=["batch"]))
-        for name, batches in (("a", (3, 100)), ("b", (100, 4, 20)))
-    ]
-    assert [row.cell.batch for row in compare(runs).groups[0].rows] == [3, 4, 20, 100, 100]

@@ -6,9 +6,7 @@ import json
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
-
-from kit.cli import app
+from kit_process import invoke
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +28,13 @@ def folder(tmp_path_factory):
 
 def kit(folder, *words):
     names = [str(folder / word) if word.endswith(".json") else word for word in words]
-    return CliRunner().invoke(app, ["compare", *names], standalone_mode=False)
+    return invoke("compare", *names)
 
 
 def records(folder, *words):
     result = kit(folder, *words, "--format", "csv")
     assert result.exception is None, result.exception
     return list(csv.DictReader(io.StringIO(result.stdout)))
-
-
-def error(folder, *words):
-    return str(kit(folder, *words).exception)
 
 
 def test_frameworks_stand_side_by_side_with_a_row_for_each_batch(folder):
@@ -63,57 +57,6 @@ def test_hosts_are_rows_and_runs_of_one_row_are_counted_together(folder):
     both = records(folder, "a.json", "b.json", "--columns", "backend", "--rows", "batch", "--split", "suite")
     (fast,) = [row for row in both if row["name"] == "batch 64 · jax"]
     assert (fast["unit"], fast["profiles"]) == ("run", "a b")
-
-
-def test_rows_without_columns_are_compared_with_the_first(folder):
-    rows = records(folder, "a.json", "--rows", "backend", "--split", "batch")
-    assert [row["group"].rpartition("batch ")[2] for row in rows] == ["32", "32", "64", "64"]
-    assert {row["baseline"] for row in rows} == {"torch"}
-
-
-def test_cells_that_did_not_take_turns_have_no_verdict_and_the_remedy(folder):
-    shown = kit(folder, "apart.json", "--rows", "batch").stdout
-    assert "no common round" in shown and "kit run --compare batch" in " ".join(shown.split())
-
-
-def test_a_filter_keeps_cells_and_their_numbers(folder):
-    kept = records(folder, "a.json", "--filter", "backend=jax batch>=64")
-    whole = [row for row in records(folder, "a.json") if row["backend"] == "jax" and row["batch"] == "64"]
-    assert [row["step_ns"] for row in kept] == [row["step_ns"] for row in whole] and len(kept) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--filter", "backend=torhc"], "did you mean torch?"),
-        (["--filter", "batch>=100"], "batch is 64 at the nearest"),
-        (["--filter", "batch"], "no condition"),
-        (["--filter", "batch>=many"], "compares with a number"),
-        (["--rows", "batsh"], "no profile has the axis 'batsh'; did you mean batch?"),
-        (["--rows", "color"], "the cells differ in backend, batch"),
-        (["--columns", "backend", "--baseline", "keras"], "no baseline 'keras'; choose from jax, torch"),
-        (["--metric", "memory"], "did you mean peak_memory?"),
-        (["--metric", "samples_per_s"], "derived from others"),
-        (["--metric", "energy_per_sample"], "energy_per_sample was not measured: energy"),
-        (["--metric", "step", "--by", "latency"], "give one"),
-        (["--table", "five-nets", "--rows", "batch"], "leave out"),
-    ],
-)
-def test_what_no_profile_has_is_named_with_what_there_is(folder, words, says):
-    assert says in error(folder, "a.json", *words)
-
-
-@pytest.mark.parametrize(("metric", "column"), [("compile", "compile_ns"), ("peak_memory_b", "peak_memory_b")])
-def test_any_metric_that_was_measured_has_a_verdict(tmp_path, metric, column):
-    members = [
-        b.member(name, 2.0, launch=b.compiling(0.1 * times) | {"peak_memory_b": times * 10**9})
-        for name, times in (("torch", 1), ("jax", 3))
-    ]
-    b.write(tmp_path / "run.json", b.profile(b.group("g", *members)))
-    (jax,) = [row for row in records(tmp_path, "run.json", "--metric", metric) if row["name"] == "jax"]
-    base = next(row for row in records(tmp_path, "run.json") if row["name"] == "torch")
-    assert float(jax["ratio"]) == pytest.approx(float(jax[column]) / float(base[column]))
-    assert jax["verdict"] == ("slower" if metric == "compile" else "more")
 
 
 def test_beside_a_failed_baseline_the_next_row_with_a_number_is_the_baseline(tmp_path):

@@ -7,13 +7,12 @@ from functools import partial
 import numpy as np
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 from msgspec import structs
 
 import kit
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
-from kit.cli import app
 from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.compare import compare, compare_within
 from kit.compare.notes import read_run
@@ -47,7 +46,7 @@ def cycles_of(built):
 
 def kit_compare(folder, built, *words):
     path = b.write(folder / "a.json", built)
-    result = CliRunner().invoke(app, ["compare", str(path), *words], standalone_mode=False)
+    result = invoke("compare", str(path), *words)
     assert result.exception is None
     return result.stdout
 
@@ -94,7 +93,7 @@ def test_marks_are_there_however_many_profiles_are_compared(tmp_path, profiles):
     for number in range(profiles):
         built = planted(b.member("torch", change=b.beside_others(0.3)), rounds=3, id=f"run-{number}")
         b.write(tmp_path / f"p{number:02d}.json", built)
-    document = json.loads(CliRunner().invoke(app, ["compare", str(tmp_path), "--json"], standalone_mode=False).stdout)
+    document = json.loads(invoke("compare", tmp_path, "--json").stdout)
     rows = [row for group in document["groups"] for row in group["rows"]]
     assert [[mark["code"] for mark in row["marks"]] for row in rows] == [["contended"]] * len(rows)
 

@@ -1,12 +1,8 @@
 """From profiles to nodes: which runs are one node's, which cells count, and which node is slow."""
 
-import contextlib
-
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
 
-from kit.cli import app
 from kit.compare.fleet_nodes import judge, reduce_node
 
 NODES = 8
@@ -74,33 +70,3 @@ def test_other_hardware_is_judged_by_itself():
 def test_a_node_that_lacks_a_cell_is_judged_by_the_others():
     fleet = judged(*usual(), built(0, slow=1.3, cells=1), built(30, cells=1))
     assert verdicts(fleet) == {"n0": "slower"} and named(fleet).cells == 1
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Eight like nodes, one slow in two profiles, and a damaged file."""
-    made = tmp_path_factory.mktemp("fleet")
-    slow = {"n0": built(0, slow=1.3), "n0+again": built(0, slow=1.3, run=1)}
-    for name, each in {**{each.label: each for each in usual()}, **slow}.items():
-        b.write(made / f"{name}.json", each)
-    (made / "torn.json").write_bytes((made / "n1.json").read_bytes()[:-300])
-    return made
-
-
-@pytest.mark.parametrize(
-    ("left_out", "code"),
-    [
-        ((), 1),
-        (("n0.json", "n0+again.json"), 3),
-        (("n0.json", "n0+again.json", "torn.json"), 0),
-        (("n0+again.json",), 5),
-        (("n0.json", "torn.json"), 5),
-    ],
-    ids=str,
-)
-def test_the_exit_code_is_of_slow_nodes_and_suspects_and_of_what_is_missing(folder, tmp_path, left_out, code):
-    for path in folder.glob("*.json"):
-        if path.name not in left_out:
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    with contextlib.chdir(tmp_path):
-        assert CliRunner().invoke(app, ["fleet", "--from", "."], standalone_mode=False).return_value == code

@@ -1,7 +1,5 @@
 """Joules of a cell come out as they were planted: gross, net, paired over rounds; or why there are none."""
 
-import io
-
 import numpy as np
 import profile_builder as b
 import pytest
@@ -14,7 +12,6 @@ from kit.profile.fields import reason
 from kit.profile.instruments import SensorReport
 from kit.profile.schema import Launch
 from kit.report.comparison_report import comparison_report
-from kit.report.formats import write
 from kit.runner.finished_launch import Idle, _with_idle
 from kit.sensors.sampler import Sampled, SensorSeries
 
@@ -48,10 +45,6 @@ def shown(comparison, title, name, *, wide=False):
     titles = [column.title for column in table.columns]
     line = next(cells for cells in table.rows if cells[0].words == name)
     return line[titles.index(title)].words if title in titles else None
-
-
-def text(comparison, *, wide=False):
-    return write(comparison_report(comparison, {}, wide=wide), "text", io.StringIO())
 
 
 def both(torch, jax, **fields):
@@ -141,40 +134,6 @@ def test_net_is_gross_less_idle_with_what_both_may_be_off():
     assert energy("energy_delay_product_js") == pytest.approx(energy("energy_per_step_j") * 128 * 10 / 10_000)
     bare = drawing(90.0, idle_before_w=None, idle_reason=reason("too_few_updates", updates=1, needed=10))
     assert row(compared(b.member("torch", 4.0, change=bare)), "torch").value("energy_net_per_sample_j") is None
-
-
-@pytest.mark.parametrize(("cpus", "stands"), [(1.9, False), (1.2, False), (0.6, True)])
-def test_cpu_seconds_have_a_column_where_they_do_not_follow_the_step(cpus, stands):
-    """Both rows have a step of 4 ms; the second keeps fewer CPUs busy."""
-    used = {"process.cpu_ns": cpus * 4e6}
-    comparison = compared(b.member("torch", 4.0), b.member("jax", 4.0, counters=used))
-    assert (shown(comparison, "CPU s/1k", "torch") is not None) is stands
-    assert ("CPU s/1k: CPU seconds" in text(comparison)) is stands
-
-
-@pytest.mark.parametrize(
-    ("status", "energy_s", "refused", "code", "because"),
-    [
-        (reason("root_only", file="f"), 10.4, None, "energy_no_sensor", "root_only"),
-        (None, 0.0, None, "energy_not_asked", None),
-        (None, 10.4, None, "energy_not_reached", None),
-        (None, 10.4, reason("counter_stuck", block_s=12.0), "energy_refused", "counter_stuck"),
-    ],
-)
-def test_a_run_without_joules_says_why(status, energy_s, refused, code, because):
-    def change(launch):
-        if refused is not None:
-            launch.energy = b.energy(None, reason=refused) + b.energy(None, sensor="rapl.psys", reason=reason("other"))
-
-    about = {"quantity": "energy", "unit": "J", "scope": "", "source": "", "reason": status}
-    sensor = SensorReport(name="rapl.package-0", status="measured" if status is None else "unavailable", **about)
-    built = b.profile(b.group("g", b.member("torch", 4.0, change=change)), sensors=[sensor])
-    built.suite = replace(built.suite, plan=replace(built.suite.plan, energy_s=energy_s))
-    comparison = compare_within("x", built)
-    (note,) = [note for note in comparison.notes if note.what.code.startswith("energy_")]
-    assert (note.what.code, note.because and note.because.code) == (code, because)
-    is_missed = code in ("energy_refused", "energy_not_reached")
-    assert [text(comparison, wide=wide).count("energy:") for wide in (True, False)] == [1, is_missed]
 
 
 def sampled(rng, busy_w, idle_w, update_s):

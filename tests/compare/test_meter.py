@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from metered import BLOCK_S, DRAWN, RUN_S, SAMPLES, meter_lines, metered_run
 from msgspec.structs import replace
 from refusals import refused
 
-from kit.cli import app
 from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
 from kit.compare.runs import run_of
@@ -51,35 +50,6 @@ def test_lines_without_a_reading_are_gaps(tmp_path):
 
 
 W = "time,power_w\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "cannot be read"),
-        ("", "empty"),
-        (W, "fewer than two readings"),
-        ("\x00\x01\x02\n\x00", "begin it with time,power_w or time,energy_j"),
-        ("time,volts\n1,230\n", "the header is 'time,volts'; begin it with time,power_w or time,energy_j"),
-        (f"{W}2026-01-01T12:00:00Z,1\n2026-01-01T12:00:01,2\n", "line 3: '2026-01-01T12:00:01' has no zone"),
-        (f"{W}2026-01-01,1\n", "has no zone"),
-        (f"{W}2026-13-01T12:00:00Z,1\n", "line 2: '2026-13-01T12:00:00Z' is not a time"),
-        (f"{W}1,1\nyesterday,2\n", "line 3: 'yesterday' is not a time"),
-        (f"{W}1767268800250,1\n", "milliseconds have to be divided"),
-        (f"{W}9300000000,4\n", "is not a time in Unix seconds"),
-        (f"{W}nan,1\n", "line 2: 'nan' is not a time"),
-        (f"{W}1,1\n2,-3\n", "line 3: '-3' is not possible"),
-        (f"{W}1,1\n2,inf\n", "line 3"),
-        (f"{W}1,1\n2,n/a\n", "line 3: 'n/a' is not a number"),
-        (f"{W}1,1\n2\n", "line 3: it has 1 columns"),
-        (f"{W}1,1,230\n", "line 2: it has 3 columns"),
-        (f"{W}2,1\n1,1\n", "line 3: its time is not later"),
-        (f"{W}1,1\n2,\n2,1\n", "line 4: its time is not later"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_one_line_that_names_it(tmp_path, text, words):
-    line = refused(read_meter, tmp_path / "absent.csv" if text is None else written(tmp_path, text))
-    assert words in line
 
 
 def drawn(built):
@@ -167,10 +137,6 @@ def folder(tmp_path):
         yield tmp_path
 
 
-def kit(*words):
-    return CliRunner().invoke(app, words, standalone_mode=False)
-
-
 def test_the_table_and_the_price_are_of_the_metered_joules(folder):
     before = (folder / "run.json").read_bytes()
     assert "needs joules" in str(kit("compare", "run.json", "--price-kwh", "0.3").exception)
@@ -190,11 +156,3 @@ def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_t
     assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {("run", "meter")}
     (unread,) = [profile for profile in document["profiles"] if profile.get("error")]
     assert (result.return_value, unread["label"], "run's clock" in unread["error"]) == (2, "old", True)
-
-
-@pytest.mark.parametrize("verb", ["compare", "audit"])
-def test_a_bad_file_ends_either_command_with_2(folder, verb):
-    error = kit(verb, "run.json", "--meter", "bad.csv").exception
-    assert (str(error), error.exit_code) == (
-        "bad.csv: line 3: '-3' is not possible; leave out what the meter did not read", 2
-    )  # fmt: skip

@@ -5,7 +5,6 @@ import math
 import profile_builder as b
 import pytest
 
-from kit.compare.comparability import NotComparableError
 from kit.compare.compare import compare
 from kit.compare.notes import read_run
 from kit.errors import KitError
@@ -73,14 +72,6 @@ def test_runs_of_equal_hardware_are_one_platform_and_three_sessions_measure_its_
     assert not any(note.what.code.startswith("spread_assumed") for note in daily.notes)
 
 
-def test_devices_of_one_profile_are_platforms():
-    here, there = profile("both", identity=machine("NVIDIA H100 80GB HBM3")), profile("both", **H100)
-    here.cells.extend(there.cells)
-    here.groups.extend(there.groups)
-    assert names(compared(here)) == ["cpu · Example 9000", "gpu · H100 80GB HBM3"]
-    assert names(compared(here, baseline="gpu"))[0] == "gpu · H100 80GB HBM3"
-
-
 def test_platforms_of_one_name_are_distinguished_by_their_profiles():
     others = [profile(name, identity=machine(memory_b=size << 30)) for name, size in (("small", 2), ("large", 64))]
     assert names(compared(*others)) == ["cpu · Example 9000 (small)", "cpu · Example 9000 (large)"]
@@ -107,29 +98,6 @@ def test_what_a_platform_lacks_says_why():
     assert (missing["torch"].code, missing["torch"].values["value"]) == ("measured_otherwise", "tf32")
 
 
-def test_other_data_are_not_compared_unless_forced():
-    data = b.DataUsed(name="mnist", sha256="f" * 64, pool_batches=16)
-    other = profile("there", **H100, change=lambda launch: setattr(launch, "data", data))
-    with pytest.raises(NotComparableError, match="data"):
-        compared(profile("here"), other)
-    for how, is_compared in (("force", True), ("explain", False)):
-        rows = compared(profile("here"), other, **{how: True}).groups[0].rows
-        assert all(
-            (row.versus is not None, bool(row.blocked)) == (is_compared, True) for row in rows if not row.is_baseline
-        )
-
-
-def test_without_a_common_question_the_axis_is_named_and_what_would_make_one():
-    with pytest.raises(NotComparableError, match=r"batch 128 in cpu · .*, 64 in gpu · .*; measure .* with --batch 128"):
-        compared(profile("here"), profile("there", batch=64, **H100))
-
-
-def test_a_run_notes_the_boards_that_it_left_idle():
-    idle = read_run("idle", profile("idle", identity=H100["identity"]))
-    notes = [note.what.values["model"] for note in idle.notes if note.what.code == "device_idle"]
-    assert notes == ["NVIDIA H100 80GB HBM3"]
-
-
 def test_the_fastest_of_a_platform_is_named_where_each_of_its_runs_shows_it():
     first, gpu = profile("a"), profile("there", **H100)
     second = profile("b", times_ms={"tensorflow": 3.0, "torch": 1.0, "jax": 2.0})
@@ -145,3 +113,9 @@ def test_joules_of_one_kind_of_sensor_have_no_note_and_of_a_model_and_a_counter_
     for tier, codes in (("device_counter", []), ("modelled", ["joules_of_several_sensors"])):
         comparison = compared(here, profile("there", change=by(tier), **elsewhere))
         assert [note.what.code for note in comparison.notes if note.what.code.startswith("joules_of")] == codes
+
+
+def test_a_run_notes_the_boards_that_it_left_idle():
+    idle = read_run("idle", profile("idle", identity=H100["identity"]))
+    notes = [note.what.values["model"] for note in idle.notes if note.what.code == "device_idle"]
+    assert notes == ["NVIDIA H100 80GB HBM3"]

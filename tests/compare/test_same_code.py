@@ -6,9 +6,8 @@ import msgspec
 import profile_builder as b
 import pytest
 from audit.asking import outcomes
-from click.testing import CliRunner
+from kit_process import invoke
 
-from kit.cli import app
 from kit.compare.compare import compare_within
 from kit.compare.verdicts import limit_slow_downs
 from kit.profile.cell import Variant
@@ -134,7 +133,7 @@ def test_every_output_withholds_the_verdict_and_force_gives_it(tmp_path):
     b.write(tmp_path / "p.json", two_variants({"env": BASE}, {"env": HEAD}, code("a"), code("a")))
 
     def kit(*words):
-        return CliRunner().invoke(app, [words[0], str(tmp_path / "p.json"), *words[1:]], standalone_mode=False)
+        return invoke(words[0], str(tmp_path / "p.json"), *words[1:])
 
     gate = ("--fail-if-slower", "5")
     shown = kit("compare", *gate)

@@ -2,11 +2,10 @@
 
 import profile_builder as b
 import pytest
-from msgspec.structs import replace
 
 from kit.compare.suite_table import suite_table
 from kit.profile.fields import reason
-from kit.profile.schema import Fit, Published
+from kit.profile.schema import Fit
 from kit.report.formats import write
 from kit.report.suite_report import suite_report
 
@@ -134,43 +133,3 @@ def test_cells_that_answer_another_question_than_the_cpus_have_no_gain(cpu, othe
 )
 def test_a_blank_says_why(member, figure, why):
     assert entries(table_of(["backend"], [figure], profile(member)), "torch")[figure].reason == why
-
-
-def published(**fields):
-    """What a document says of a GPU with an unknown framework."""
-    cell = replace(b.cell("unknown", device="gpu"), **fields)
-    made = profile(b.member("torch", 2.0))
-    figures = [Published(figure="train_gain_pct", value=697.0)]
-    result = replace(made.cells[0], key=cell.key, cell=cell, launches=[], published=figures)
-    return replace(made, cells=[result], measured=False, source="a document")
-
-
-def test_what_a_document_leaves_open_has_a_row():
-    measured = profile(fitted("torch"), fitted("jax"))
-    table = table_of(["workload", "backend"], ["train_time_s", "train_gain_pct"], measured, published())
-    assert table.rows == [("mlp", "torch"), ("mlp", "jax"), ("mlp", "any")]
-    assert entries(table, "mlp", "any", column=1)["train_gain_pct"].value == 697.0
-    for row in table.rows[:2]:
-        assert entries(table, *row, column=1)["train_gain_pct"].reason == reason("not_published")
-    assert [column.source for column in table.columns] == [None, "a document"]
-    units = published(workload="dblstm", parameters={"units": 128})
-    measured = profile(b.member("torch", 2.0, "dblstm", parameters={"layers": 3, "units": 128}))
-    table = table_of(["layers", "units"], ["train_gain_pct"], measured, units)
-    assert table.rows == [("3", "128"), ("any", "128")]
-
-
-def test_what_was_published_of_cells_that_were_not_measured_is_left_out():
-    shape, document = (["workload", "backend"], ["train_gain_pct"]), published(workload="cnn")
-    assert table_of(*shape, profile(fitted("torch")), document).rows == [("mlp", "torch")]
-    assert table_of(*shape, document).rows == [("cnn", "any")]
-
-
-def test_rows_are_in_the_order_of_their_numbers_and_cells_that_no_row_tells_apart_get_an_axis():
-    members = [b.member("torch", batch / 64, batch=batch) for batch in (100, 9, 1000, 10)]
-    table = table_of(["backend"], ["step_ns"], profile(*members, drift=0))
-    assert table.axes == ["backend", "batch"]
-    assert table.rows == [("torch", batch) for batch in ("9", "10", "100", "1000")]
-    steps_ns = [entries(table, *row)["step_ns"].value for row in table.rows]
-    assert steps_ns == pytest.approx([batch / 64 * 1e6 for batch in (9, 10, 100, 1000)], rel=0.05)
-    members = [b.member("torch", workload="mine", parameters={"skip": skip}) for skip in (0, 1)]
-    assert table_of(["workload"], ["train_sample_ns"], profile(*members)).rows == [("mine", "0"), ("mine", "1")]

@@ -6,11 +6,9 @@ import pytest
 import kit
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
-from kit.compare.metrics import METRICS
-from kit.compare.verdicts import leaders_of, limit_slow_downs
-from kit.profile.schema import PART, Fit, Phase
+from kit.compare.verdicts import limit_slow_downs
+from kit.profile.schema import PART, Fit
 from kit.report.verdict_words import group_sentences
-from kit.stats.estimate import Estimate
 
 
 def compared(*groups, **fields):
@@ -99,23 +97,6 @@ def test_the_mean_of_a_bimodal_cell_has_no_verdict():
     for rounds in (8, 24):
         limit = limit_slow_downs(bimodal(1.0, rounds=rounds), 3)
         assert limit.unresolved and not limit.more_rounds, "no number of rounds would decide"
-
-
-@pytest.mark.parametrize(
-    ("contention_pct", "p_adjusted", "is_slower"), [(None, 0.001, True), (45.0, 0.001, False), (None, None, False)]
-)
-def test_two_modes_that_others_disturbed_or_nothing_tested_are_not_called_slower(contention_pct, p_adjusted, is_slower):
-    class Disturbed:
-        metric = METRICS["step_ns"]
-
-        def versus(self, key, other):
-            known = {"ratio": 1.5, "p_adjusted": p_adjusted, "modes": (1.2, 1.9), "contention_pct": contention_pct}
-            return Estimate(verdict="unresolved", count=4, **known)
-
-        def is_slower_in_both_modes(self, key, other):
-            return True
-
-    assert (leaders_of(["a", "b"], Disturbed()) is not None) == is_slower
 
 
 def parts(slowed=1.0, **of_second_baseline):
@@ -207,28 +188,6 @@ def test_a_row_of_fewer_rounds_is_shown_as_in_the_rounds_that_its_baseline_saw()
     assert rows["torch"].value("raw_step_ns") / rows["jax"].value("raw_step_ns") < 0.8
 
 
-def test_a_later_program_of_a_process_says_that_it_began_warm():
-    def built_at(begin_ns):
-        names = ("start", "import", "build", "first_step")
-        return {
-            "process": "shared",
-            "phases": [Phase(name=name, begin_ns=begin_ns, duration_ns=10**9) for name in names],
-        }
-
-    def starts(failed_rounds=()):
-        train = b.group("g", b.member("torch", 2.0, launch=built_at(10)))
-        infer = b.member("torch", 1.0, task="infer", launch=built_at(10**10), failed_rounds=dict(failed_rounds))
-        if failed_rounds:  # before its first step
-            infer.launch = {"process": "shared", "phases": []}
-        comparison = compared(train, b.group("h", infer), b.group("i", b.member("torch", 1.0, task="fit")))
-        rows = [b.shown(row) for group in comparison.groups for row in group.rows]
-        return [(row.start_ns, row.warm_start, row.process_shared) for row in rows], note_codes(comparison)
-
-    numbers, notes = starts()
-    assert numbers == [(4e9, False, True), (2e9, True, True), (None, False, False)] and "warm_start" in notes
-    assert starts(b.DEAD)[0][0][:2] == (4e9, False)
-
-
 def test_one_sequential_round_does_not_unpair_the_others():
     def alone_once(launch):
         launch.turns = "sequential" if launch.round == 3 else "blocks"
@@ -254,16 +213,6 @@ def test_marks_of_a_row_say_what_disturbed_how_many_of_its_launches():
     assert not rows["torch"].marks
 
 
-@pytest.mark.parametrize("turns", ["blocks", "sequential"])
-def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
-    def marked(code, *members, **more):
-        return [name for name, row in rows_of(*members, **more).items() if code in [mark.code for mark in row.marks]]
-
-    slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
-    assert marked("two_modes", *steps(jax=4.0, tensorflow=8.0), slow, turns=turns, drift=0.02) == ["torch"]
-    assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]
-
-
 def test_the_blocks_of_a_slow_mode_say_so(tmp_path):
     slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
     built = b.profile(b.group("mlp", *steps(jax=4.0), slow), rounds=8, cycles=4, drift=0.02)
@@ -274,14 +223,6 @@ def test_the_blocks_of_a_slow_mode_say_so(tmp_path):
     }
     expected = {("torch", 1 + number, number in (1, 3, 4, 6)) for number in range(8)}
     assert of_rounds == expected | {("jax", 1 + number, None) for number in range(8)}
-
-
-def test_float32_on_a_tpu_has_a_note():
-    def codes(**cell):
-        return note_codes(compared(b.member("jax", 2.0, **cell)))
-
-    assert "float32_on_tpu" in codes(device="tpu")
-    assert "float32_on_tpu" not in codes(device="gpu") | codes(device="tpu", precision="default")
 
 
 def test_losses_of_two_devices_of_one_run_are_each_held_to_their_own_others():
@@ -303,13 +244,6 @@ def test_of_findings_of_one_kind_the_gravest_of_each_variable_is_kept():
         for name, severity in (("OMP_NUM_THREADS", "warning"), ("KMP_BLOCKTIME", "note"))
     ]
     assert group_of(torch, jax, findings=findings_of_both).findings == findings_of_both[:2]
-
-
-def test_rows_of_batches_are_in_the_order_of_the_time_of_a_sample():
-    batches = [b.member("torch", 1.0, batch=1), b.member("torch", 2.0, batch=100), b.member("jax", 3.0, batch=1)]
-    group = group_of(*batches, compare=["backend", "batch"])
-    assert [(row.cell.backend, row.cell.batch) for row in group.rows] == [("torch", 100), ("torch", 1), ("jax", 1)]
-    assert group.leaders.tied == ["torch batch 100"]
 
 
 def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
@@ -351,3 +285,13 @@ def test_beside_a_baseline_without_a_number_the_others_are_still_one_family():
     members = [b.member("dead", failed_rounds=b.DEAD), *(b.member(name, 2.0, sd=0.02) for name in "abcdef")]
     named = [group_of(*members, seed=seed).leaders is not None for seed in range(20)]
     assert sum(named) <= 4
+
+
+@pytest.mark.parametrize("turns", ["blocks", "sequential"])
+def test_only_who_has_two_modes_or_is_still_warming_up_is_marked(turns):
+    def marked(code, *members, **more):
+        return [name for name, row in rows_of(*members, **more).items() if code in [mark.code for mark in row.marks]]
+
+    slow = b.member("torch", 4.0, slow=1.8, slow_rounds=[1, 3, 4, 6])
+    assert marked("two_modes", *steps(jax=4.0, tensorflow=8.0), slow, turns=turns, drift=0.02) == ["torch"]
+    assert marked("trending", *steps(tensorflow=4.0, torch=5.0), b.member("jax", 2.0, trend=-0.2)) == ["jax"]

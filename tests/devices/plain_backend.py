@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from kit_process import REPOSITORY
+from small_suite import measure
 
 from kit.audit.results import GAPS
 
@@ -21,14 +22,7 @@ backends = ["plain"]
 devices = ["gpu"]
 tasks = ["train"]
 batches = [4, 8]
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-"""
+""" + measure()
 # Real sensors need blocks of ten seconds, and three seconds of idle before and after them.
 SHORTENED = {
     "stats/window_energy.py": (

@@ -6,10 +6,10 @@ import os
 import pytest
 from kit_process import kit
 from plain_backend import copied_kit, edit
+from profile_builder import sensor
 
 from kit.environment import GPU_FILE
 from kit.profile.fields import reason
-from kit.profile.instruments import SensorReport
 from kit.profile.store import read_profile
 from kit.runner.response import response_of
 
@@ -106,9 +106,7 @@ def test_a_board_that_vanishes_under_load_costs_its_checks_alone(first_hour):
 def test_a_sensor_slower_than_the_load_is_said_to_be():
     at_ns = list(range(0, 24_000 * MS, 20 * MS))
     readings = [(at, float(at // (3_000 * MS)), 4 * MS) for at in at_ns]
-    report = SensorReport(
-        name="nvml.0.energy", quantity="energy", unit="J", scope="", source="", status="measured", counter=True
-    )
+    report = sensor("nvml.0.energy", "energy", "J", counter=True)
     loads = [(begin * 1_000 * MS, (begin + 4) * 1_000 * MS) for begin in (3, 10, 17)]
     slow = response_of(report, "matmul/plain", loads, readings, reason("no_number"))
     assert (slow.lag_ns, slow.reason.code, slow.read_ns) == (None, "sensor_slower_than_load", 4 * MS)

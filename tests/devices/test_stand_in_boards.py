@@ -87,20 +87,6 @@ def test_an_exclusive_gpu_is_used_in_turns_and_the_table_says_that_energy_was_no
     assert done.returncode == 2 and "give one" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("wrong", "settings"),
-    [pytest.param("constant_energy", {}, marks=pytest.mark.slow), ("", {"NVML_LOST_AFTER_MS": "1"})],
-)
-def test_sensors_that_are_stuck_or_lost_in_mid_run_cost_their_joules_alone(with_gpu, wrong, settings):
-    done, launches = with_gpu(wrong, **settings)
-    assert done.returncode == 0, done.stderr
-    assert all(launch.gave_number for launch in launches)
-    counted = [energy for launch in launches for energy in launch.energy if energy.sensor == "nvml.0.energy"]
-    assert all(energy.joules_j is None and energy.reason for energy in counted)
-    table = " ".join(with_gpu.kit("compare", "run.json", "--wide").stdout.split())
-    assert "energy: no valid reading" in table
-
-
 def test_a_network_that_needs_more_than_a_fraction_of_the_memory_gets_all_of_it(with_gpu):
     done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.8")
     assert done.returncode == 0, done.stderr

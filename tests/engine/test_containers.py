@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 from engine_server import DOCKER, ROOTLESS_PODMAN
+from kit_process import invoke
 from msgspec.structs import replace
-from refusals import refusal, refused
+from refusals import refused
 
 from kit.cli import app
 from kit.engine import container_run as launch_module
@@ -72,11 +73,6 @@ def test_the_line_says_all_that_the_api_is_told():
         ("--mount", "type=volume,source=results,target=/profiles"),
     } <= pairs  # fmt: skip
     assert words[-5:] == ["steadykit:cpu", *FULL.command]
-
-
-def test_gpus_by_number_are_those():
-    (request,) = FULL._replace(gpus="0,2").for_engine()["device_requests"]
-    assert request["DeviceIDs"] == ["0", "2"]
 
 
 def client_at(url):
@@ -235,12 +231,6 @@ def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
         cpuset(cpus=len(usable) + 1)
 
 
-@pytest.mark.parametrize("out", ["/", "/tmp/", "/tmp/../tmp/run.json"])
-def test_what_is_the_containers_own_cannot_be_mounted_over(out):
-    with pytest.raises(EngineError, match="keep your files elsewhere"):
-        as_line(ContainerRun("cpu", out=out))
-
-
 def test_a_printed_line_for_a_tpu_has_its_devices():
     words = shlex.split(as_line(ContainerRun("tpu")))
     assert "--device" in words
@@ -289,22 +279,6 @@ def test_the_hardware_self_test_runs_in_the_targets_image():
     assert "run selftest" in CliRunner().invoke(app, ["launch", "cpu", "selftest", "--print"]).stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (("nosuch",), "no suite 'nosuch'; choose from"),  # before an image is built for it
-        (("quick", "--image", "-v/:/host"), "'-v/:/host'; give an image's name"),
-        (("quick", "--gpus", "0"), "--gpus does not fit the target cpu; use the target gpu"),
-        (("quick", "--cpus", "1.5"), "give a number, such as 4; --cpuset chooses which"),
-        (("quick", "--cpus", "1", "--cpuset", "0"), "exclude each other"),
-        (("quick", "--variant", "x:image=y"), "a container cannot start other images"),
-        (("quick", "--out", "gone/run.json"), "the folder does not exist"),
-    ],
-)
-def test_what_cannot_be_launched_is_one_line(words, line):
-    assert line in refusal(CliRunner().invoke(app, ["launch", "cpu", *words], standalone_mode=False))
-
-
 @pytest.mark.parametrize("status", [0, 3])
 def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(folder, monkeypatch, status):
     def run_here(run, is_stopping):
@@ -312,7 +286,7 @@ def test_what_others_write_beside_a_profile_does_not_change_how_a_launch_ends(fo
         return ContainerEnd(status=status, out_of_memory=False)
 
     monkeypatch.setattr(launch_module, "run_here", run_here)
-    assert CliRunner().invoke(app, ["launch", "cpu", "quick"], standalone_mode=False).return_value == status
+    assert invoke("launch", "cpu", "quick").return_value == status
 
 
 @pytest.mark.parametrize(

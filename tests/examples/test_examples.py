@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 from kit.backends.program.backend import PARTS
 from kit.cli.compare_and_audit import run_comparison
@@ -23,15 +24,7 @@ title = "Short"
 batches = [1]
 [programs]
 replaced.path = "replaced.py"
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-warmup_steps = 3
-share = ["task"]
-"""
+""" + measure(block_s=0.05, share='["task"]')
 # Each file, and the packages without which it cannot run. The tutorials' own are in tests/cli/test_run_programs.py.
 NEEDS = {
     "transformers_encoders": ("torch", "transformers"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psutil
+from small_suite import measure
 
 from kit.profile.store import ProfileError, read_profile
 from kit.profile.unfinished import UnfinishedRun, folder_of
@@ -25,14 +26,7 @@ compare = ["task"]
 workloads = ["mlp"]
 backends = ["plain"]
 batches = [{BATCH}]
-[measure]
-rounds = {ROUNDS}
-cycles = 3
-block_s = 0.03
-lead_in_s = 0.003
-warmup_s = 0.02
-warmup_steps = 3
-"""
+""" + measure(ROUNDS, 3)
 
 
 class Ended:

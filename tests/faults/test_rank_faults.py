@@ -67,21 +67,6 @@ def test_a_rank_that_hangs_is_ended_at_the_limit(place):
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (["--devices", "2", "--batch", "33"], "batch 33 cannot be split over 2 devices"),
-        (["--devices", "1024", "--batch", "1024"], "give fewer"),
-        (["--devices", "2", "--device", "tpu"], "on only one tpu"),
-    ],
-)
-def test_what_no_ranks_can_do_is_one_line(place, options, line):
-    answer = place.run(*options)
-    assert answer.code == 2
-    assert line in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
     ("under", "code"),
     [
         (lambda: needs_namespaces() or [], "ranks_private"),

@@ -92,17 +92,6 @@ def test_each_planted_processor_is_what_the_kit_finds(run_as, name):
     assert ("cpu.microcode" in reasons) == ("hypervisor" in reasons) == (planted.machine == "aarch64")
 
 
-def test_processor_from_proc_alone(facts_of):
-    facts, reasons = facts_of({"proc/cpuinfo": CPUINFO})
-    assert [facts[f"cpu.{name}"] for name in ("model", "vendor", "microcode", "flags")] == [
-        "Xeon", "GenuineIntel", "0x1", "fpu sse",
-    ]  # fmt: skip
-    assert reasons == {"cpu.cache", "cpu.core", "cpu.node"}
-    facts, reasons = facts_of({"proc/cpuinfo": "flags\t\t: fpu sse\n"})
-    assert facts["cpu.flags"] == "fpu sse"
-    assert "cpu.vendor" in reasons
-
-
 @pytest.mark.parametrize(
     ("lscpu", "names"),
     [("Vendor ID: ARM\nModel name: Neoverse-N1", ("Neoverse-N1", "ARM")), (None, ("aarch64", "0x41"))],

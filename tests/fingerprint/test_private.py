@@ -4,13 +4,11 @@ import platform
 import zipfile
 
 import pytest
-from click.testing import CliRunner
-from kit_process import REPOSITORY, kit
+from kit_process import REPOSITORY, invoke, kit
 from profile_builder import group, member, profile
 from refusals import refused
 from small_suite import SUITE
 
-from kit.cli import app
 from kit.fingerprint import private
 from kit.fingerprint.private import CUT, cleaned, hashed, published, recorded
 from kit.profile.cell import Variant
@@ -32,26 +30,13 @@ def state(tmp_path, monkeypatch):
     private._salt.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "HF_TOKEN",
-        "XLA_AUTH",
-        "TF_PAT",
-        "MY_PASS",
-        "JAX_PW",
-        "TORCH_KEY",
-        "NCCL_BEARER",
-        "TF_PRIVATE_X",
-        "MYAPIKEY",
-        "TF_DBPASS",
-        "TF_APPKEY",
-        "X_SESSION",
-        "A_COOKIE",
-        "AWS_SECRET_ACCESS_KEY",
-        "MLFLOW_TRACKING_USERNAME",
-    ],
+SECRET_NAMES = (
+    "HF_TOKEN XLA_AUTH TF_PAT MY_PASS JAX_PW TORCH_KEY NCCL_BEARER TF_PRIVATE_X MYAPIKEY TF_DBPASS "
+    "TF_APPKEY X_SESSION A_COOKIE AWS_SECRET_ACCESS_KEY MLFLOW_TRACKING_USERNAME"
 )
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES.split())
 def test_a_secret_by_its_name_is_cut(name):
     assert recorded(name, "hunter2").startswith(CUT) and "hunter2" not in recorded(name, "hunter2")
     assert recorded(name, "hunter2") != recorded(name, "hunter3")
@@ -156,15 +141,19 @@ def bad(batch, device):
 """
 
 
+# Secrets by their names, and by their forms.
+NAMED = {
+    "OMP_PASS": "passphrase-of-omp", "TF_PAT": "pat-of-tf", "JAX_KEY": "key-of-jax", "TORCH_BEARER": "bearer-of-torch",
+    "KMP_PRIVATE": "private-of-kmp", "ONEDNN_AUTH": "auth-of-onednn", "MKL_NOTE": "someone@mail.example",
+    "OPENBLAS_NOTE": "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+}  # fmt: skip
+
+
 def test_twenty_secrets_of_a_machine_are_in_no_profile_page_or_export(tmp_path, nvml_folder, monkeypatch):
     home = tmp_path / "firstname.lastname"
     (home / "project").mkdir(parents=True)
-    forms = {
-        "PRINTED": "ghp_" + "x1Y" * 10,
-        "FLAG": TOKEN,
-        "JWT": "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
-        "AWS": "AKIA" + "Q7" * 8,
-    }
+    forms = {"PRINTED": "ghp_" + "x1Y" * 10, "FLAG": TOKEN, "JWT": "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl"}
+    forms["AWS"] = "AKIA" + "Q7" * 8
     (home / "project/my_model.py").write_text(MODEL.replace("TOKEN_PRINTED", forms["PRINTED"]))
     environment = {
         "HOME": str(home),
@@ -176,37 +165,13 @@ def test_twenty_secrets_of_a_machine_are_in_no_profile_page_or_export(tmp_path, 
         "CUDA_VISIBLE_DEVICES": UUID,
         "MALLOC_CONF": "https://admin:swordfish@store.example/conf",
         "NCCL_SOCKET_IFNAME": "52:54:00:12:34:56",
-        "OMP_PASS": "passphrase-of-omp",
-        "TF_PAT": "pat-of-tf",
-        "JAX_KEY": "key-of-jax",
-        "TORCH_BEARER": "bearer-of-torch",
-        "KMP_PRIVATE": "private-of-kmp",
-        "ONEDNN_AUTH": "auth-of-onednn",
-        "MKL_NOTE": "someone@mail.example",
-        "OPENBLAS_NOTE": "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+        **NAMED,
     }
     secrets = [
-        *forms.values(),
-        "firstname.lastname",
-        "node-a.example",
-        "198.51.100.7",
-        UUID[4:],
-        "swordfish",
-        "52:54:00:12:34:56",
-        "passphrase-of-omp",
-        "pat-of-tf",
-        "key-of-jax",
-        "bearer-of-torch",
-        "private-of-kmp",
-        "auth-of-onednn",
-        "someone@mail.example",
-        "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
-        "hunter2",
-        "bearerbearer1234",
-        "variant-token",
-        "variant-pw",
+        *forms.values(), *NAMED.values(), UUID[4:], "firstname.lastname", "node-a.example", "198.51.100.7", "swordfish",
+        "52:54:00:12:34:56", "hunter2", "bearerbearer1234", "variant-token", "variant-pw",
         *([platform.node()] if len(platform.node()) >= private.HOST_NAME_MIN else []),
-    ]
+    ]  # fmt: skip
     assert len(secrets) >= 20
     folder = home / "project"
     (folder / "small.toml").write_text(SUITE)
@@ -227,7 +192,7 @@ def test_twenty_secrets_of_a_machine_are_in_no_profile_page_or_export(tmp_path, 
         ("export", "asv", "run.json", "--commit", "0123456789" * 4, "--out", "asv"),
         ("export", "parquet", "run.json", "--level", "launches", "--out", "run.parquet"),
     ):
-        assert CliRunner().invoke(app, words, standalone_mode=False).exception is None
+        assert invoke(*words).exception is None
     written |= {path.name: path.read_bytes() for path in (folder / "page.html", *folder.rglob("asv/**/*.json"))}
     assert b"<html" in written["page.html"]
     written["parquet"] = (folder / "run.parquet").read_bytes()
@@ -240,7 +205,7 @@ def test_twenty_secrets_of_a_machine_are_in_no_profile_page_or_export(tmp_path, 
         ("show", "--json"),
         *(("export", each) for each in ("bmf", "github-benchmark", "trace")),
     ):
-        printed = CliRunner().invoke(app, [*shown, "run.json"], standalone_mode=False)
+        printed = invoke(*shown, "run.json")
         assert printed.exception is None and printed.output_bytes
         written[" ".join(shown)] = printed.output_bytes
     leaks = [(where, secret) for where, content in written.items() for secret in secrets if secret.encode() in content]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 PYTHONPATH = f"{REPOSITORY / 'tests/faults/planted'}{os.pathsep}{REPOSITORY}"
 # Three nodes' measurements one after the other, on a quarter of a CPU of a busy machine.
@@ -20,14 +21,7 @@ workloads = ["mlp"]
 backends = ["plain"]
 tasks = ["train"]
 batches = [64, 256]
-[measure]
-rounds = 3
-cycles = 3
-block_s = 0.1
-lead_in_s = 0.01
-warmup_s = 0.05
-warmup_steps = 3
-"""
+""" + measure(3, 3, 0.1)
 
 
 def fleet(folder, *words, **environment):

@@ -9,11 +9,9 @@ import sys
 import profile_builder as b
 import psutil
 import pytest
-from click.testing import CliRunner
 from fleet_runs import PYTHONPATH, command, fleet, suite, waited
+from kit_process import invoke
 from refusals import refusal
-
-from kit.cli import app
 
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
@@ -55,43 +53,11 @@ def test_an_interrupt_of_the_command_alone_takes_its_jobs_back(reframe, place, n
     assert waited(lambda: not psutil.pid_exists(int((place / "pid").read_text())))
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (("--out", "x", "--batch", "none"), "--batch"),
-        (("--label", "mine"), "--label"),
-        (("--scheduler", "ssh"), "--nodes"),
-        (("--scheduler", "ssh", "--nodes", "a,b,a"), "'a'"),
-        (("--scheduler", "ssh", "--nodes", "../a"), "'../a'"),
-        (("--from", "."), "--from"),
-    ],
-    ids=str,
-)
-def test_bad_words_are_one_line(reframe, place, monkeypatch, words, line):
-    monkeypatch.chdir(place)
-    assert line in refusal(CliRunner().invoke(app, ["fleet", *suite(), *words], standalone_mode=False))
-
-
-@pytest.mark.parametrize("name", ["$HOME", "`pwd`", "a b", "it's", 'a"b', "a\\b"])
-def test_a_folder_whose_name_reframe_would_rewrite_is_one_line(reframe, place, monkeypatch, name):
-    monkeypatch.chdir(place)
-    words = ("--scheduler", "local", "--nodes", "here", "--out", name)
-    line = refusal(CliRunner().invoke(app, ["fleet", *suite(), *words], standalone_mode=False))
-    assert name in line and "choose another --out" in line
-    assert not (place / name).exists()
-
-
 def test_other_characters_of_a_shell_are_a_part_of_the_name(reframe, place):
     words = suite("--rounds", "1", "--scheduler", "local", "--nodes", "here", "--out", "x;y&(z)*#")
     done = fleet(place, *words, "--command", f"{sys.executable} -m kit")
     assert done.returncode == 0, done.stderr
     assert (place / "x;y&(z)*#" / "here.json").is_file()
-
-
-def test_no_scheduler_is_one_line(reframe, place, monkeypatch):
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert "sinfo" in refusal(CliRunner().invoke(app, ["fleet", *suite()], standalone_mode=False))
 
 
 def test_without_reframe_one_line_says_what_to_install(place):
@@ -130,7 +96,7 @@ def measured(place, monkeypatch):
         names = ",".join(f"n{node}" for node in range(nodes))
         given = ["fleet", "quick", "--scheduler", "ssh", "--nodes", names, "--out", "out", *words]
         with contextlib.chdir(place):
-            done = CliRunner().invoke(app, given, standalone_mode=False)
+            done = invoke(*given)
         assert done.exception is None, done.exception
         return done.return_value, {path.name: path.read_bytes() for path in (place / "out").glob("*.json")}
 
@@ -162,7 +128,7 @@ def test_a_plan_of_another_version_is_one_line(reframe, measured, place, monkeyp
     (place / "out/.fleet").mkdir()
     (place / "out/.fleet/plan.json").write_text('{"nodes": ["n0"], "arguments": ["quick"]}')
     words = ["fleet", "quick", "--scheduler", "ssh", "--nodes", "n0,n1", "--out", "out", "--resume"]
-    assert "another version of the kit" in refusal(CliRunner().invoke(app, words, standalone_mode=False))
+    assert "another version of the kit" in refusal(invoke(*words))
 
 
 def test_no_node_is_measured_twice_where_none_is_slower(reframe, measured):

@@ -28,8 +28,6 @@ KINDS = ("times", "rounds", "batch", "platforms", "gain", "devices", "layers", "
 # By the kind of a subject: what each mutation is read by, then what some of them are.
 USUAL: dict[str, tuple[str, ...]] = {
     "profile": ("compare a.json",),
-    "steps": ("show a.json --steps --format csv",),
-    "meter": ("compare a.json --meter meter.csv",),
     "suite": ("python suite own.toml",),
     "journal": ("python journal out/j.json",),
 }
@@ -57,15 +55,6 @@ CHEAP: dict[str, tuple[str, ...]] = {
         *(f"python frame {level}" for level in ("cells", "launches", "blocks", "steps")),
         "python compare step", "python compare latency", "python together step",
     ),
-    "steps": (
-        "show a.json --steps --json", "python columns steps", "python frame steps", "compare a.json",
-        "export parquet a.json -o out/s.parquet --level steps", "report a.json -o out/page.html",
-    ),
-    "meter": (
-        *(f"compare a.json --meter meter.csv --format {name}" for name in FORMATS),
-        "compare a.json --meter meter.csv --why", "compare a.json --meter meter.csv --metric energy_per_sample --wide",
-        "audit a.json --meter meter.csv", "audit a.json --meter meter.csv --json",
-    ),
     "suite": ("compare own.toml", "python table own.toml"),
     "journal": ("python journal out/j.json",),
 }  # fmt: skip
@@ -75,8 +64,6 @@ DEAR: dict[str, tuple[str, ...]] = {
         "plot a.json -o out/p.svg", "plot b.json a.json -o out/p.svg", "plot a.json -o out/p.png",
         "plot a.json -o out/p.pdf", *(f"plot a.json -o out/p.svg --kind {kind}" for kind in KINDS), "python plot step",
     ),
-    "steps": ("plot a.json -o out/p.svg",),
-    "meter": (),
     "suite": ("run own.toml --dry-run --out out/x.json", "run own.toml --dry-run --quick --out out/x.json"),
     "journal": ("run --resume --dry-run --out out/j.json",),
 }  # fmt: skip

@@ -37,32 +37,16 @@ ENDINGS = {
     "c": (-100, 1000), "pct": (-1e9, 1e9), "per_s": (0, 1e21), "ratio": (1e-10, 1e10), "share": (0, 1e6),
     "fraction": (0, 1e6),
 }  # fmt: skip
-COUNTS = (
-    "launches", "failed", "rounds", "cycles", "count", "comparisons", "samples", "batch", "devices", "device_count",
-    "threads", "steps", "epochs", "updates", "lead_in", "waited_steps", "per_wait", "hosts", "fit_epochs", "fit_updates",
-    "fit_repeats", "tokens", "profiles_count", "round", "cycle", "cpus", "recompiles", "graph_breaks",
-)  # fmt: skip
-COUNT_MAX = 2.0**50
 SHARES = ("contention_pct", "energy_contention_pct", "utilization_pct", "share_pct", "taken_pct", "stolen_pct")
-SCORES = ("fit_score", "accuracy", "precision_score", "recall", "f1")
 # A single raw step may be shorter than the clock's resolution, which may be 16 ns; a mean of many may not.
-# A refusal names the value that it refuses, also in a table of several profiles.
-REFUSES = " is possible"
 ZERO_STEP = re.compile(r"number: step_ns is 0(\.0)?")
 FORMULAS = "=+@|"  # at the beginning of a spreadsheet's cell; of "-" only numbers begin
 # They may be negative: a difference, or what is left of one, or a lag that was found too early. A moment on a clock of any beginning may be anything.
 SIGNED = re.compile(r"resident_b|_net_|align|drift|delay_product|low_|idle|lag")
 # Counters of the machine began when it was started.
 MOMENT = re.compile(r"begin_ns|raw_ns|at_ns|pressure_|throttled_ns|violation_ns")
-NUMBER_IN_TEXT = re.compile(
-    r"(?<![\w.,:/-])(-?)(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?:\s±\s[\d.,]+)?"
-    r"\s(ns|µs|ms|s|seconds|minutes|hours|%|×|J|W|GiB|B|MHz|steps|rounds)(?!\w)"
-)
-IN_TEXT = {
-    "ns": YEAR_NS, "µs": YEAR_NS / 1e3, "ms": YEAR_NS / 1e6, "s": YEAR_NS / 1e9, "seconds": YEAR_NS / 1e9,
-    "minutes": YEAR_NS / 60e9, "hours": YEAR_NS / 3600e9, "%": 1e9, "×": 1e10, "J": 1e12, "W": 1e7, "GiB": 2.0**30,
-    "B": 2.0**60, "MHz": 1e6, "steps": COUNT_MAX, "rounds": COUNT_MAX,
-}  # fmt: skip
+# What Python makes of a number that is none.
+SPELLED = re.compile(r"(?<![\w./-])(nan|inf|Infinity|NaN)(?![\w./-])")
 # A page is made of these; none of them loads, runs or links to anything beyond the page.
 TAGS = {
     "a", "b", "body", "br", "caption", "code", "colgroup", "dd", "defs", "desc", "details", "div", "dl", "dt", "em",
@@ -200,13 +184,8 @@ def _controls(text: str, where: str) -> Iterator[str]:
 
 
 def _text(text: str) -> Iterator[str]:
-    for match in () if REFUSES in text else NUMBER_IN_TEXT.finditer(text):
-        value, unit = float(match[2].replace(",", "")), match[3]
-        if value > IN_TEXT[unit]:
-            yield f"number: {match[0]!r}: {text[max(0, match.start() - 60) : match.end() + 20]!r}"
-        if match[1] and unit in ("ns", "µs", "ms", "s", "B", "GiB", "steps", "rounds", "W") and value:
-            yield f"number: {match[0]!r} is negative: {text[max(0, match.start() - 60) : match.end() + 20]!r}"
-    if spelled := re.search(r"(?<![\w./-])(nan|inf|Infinity|NaN)(?![\w./-])", text):
+    """Yield a number that is none; the others are those of the other formats."""
+    if spelled := SPELLED.search(text):
         yield f"number: {spelled[0]} in {text[max(0, spelled.start() - 40) : spelled.end() + 20]!r}"
 
 
@@ -219,10 +198,6 @@ def _bounds(name: str) -> tuple[float, float] | None:
         return 0.0, 101.0 if name.startswith("nvml") else 1e6
     if last in SHARES:
         return 0.0, 101.0
-    if last in SCORES:
-        return 0.0, 1.0
-    if last in COUNTS:
-        return 0.0, COUNT_MAX
     ending = max((ending for ending in ENDINGS if last.endswith(f"_{ending}")), key=len, default=None)
     if ending is None or MOMENT.search(plain):
         return None

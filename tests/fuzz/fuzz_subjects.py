@@ -1,12 +1,10 @@
-"""What is fuzzed: profiles of a CPU, of a GPU, with ranks and fits, out of a document; their sidecars and bytes; suite
-files, logs of meters, journals of interrupted runs. Each writes a changed copy into a folder, sealed, so that a reader
-has only its content to refuse.
+"""What is fuzzed: profiles of a CPU, of a GPU, with ranks and fits, out of a document; suite files, and journals of
+interrupted runs. Each writes a changed copy into a folder, sealed, so that a reader has only its content to refuse.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
 import tomllib
@@ -18,8 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import profile_builder as b
-from fuzz_mutations import MARK, SCALES, STRINGS, changed, encoded, shapes_of
-from metered import meter_lines, metered_run
+from fuzz_mutations import MARK, changed, encoded, shapes_of
 
 from kit.profile.facts import Accelerator
 from kit.profile.fields import reason
@@ -152,8 +149,6 @@ def base(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return json.loads((PROFILES / "published" / "frameworks-cnn.json").read_text("utf-8")), {}
     if name == "ranks":
         built, steps = ranks_and_fits(), {}
-    elif name == "meters":
-        built, steps = metered_run(), {}
     else:
         built, steps = _cut({"cpu": "cpu-xeon-2-vcpu-quick", "gpu": "gpu-h100-quick"}[name])
     steps = steps if name == "cpu" else {}
@@ -196,136 +191,6 @@ def _changed_bytes(data: bytes, rng: random.Random) -> tuple[bytes, str]:
         "taken out": data[:at] + data[at + length :],
     }  # fmt: skip
     return made[way], f"{length} bytes from {at} {way}"
-
-
-# What a sidecar's arrays become; the first is as it should be.
-ARRAYS: dict[str, Callable[[Any, random.Random], Any]] = {
-    "negative": lambda steps, _: -steps,
-    "fewer": lambda steps, rng: steps[: rng.randrange(steps.size)],
-    "more": lambda steps, _: np.concatenate([steps, steps]),
-    "empty": lambda steps, _: steps[:0],
-    "huge": lambda steps, _: np.full_like(steps, 2**62),
-    "zero": lambda steps, _: np.zeros_like(steps),
-    "a million zeros": lambda _, __: np.zeros(1 << 20, np.int64),
-    "floats": lambda steps, _: steps.astype(np.float64),
-    "two-dimensional": lambda steps, _: steps[:, None],
-    "unsigned": lambda steps, _: steps.astype(np.uint64),
-    "big-endian": lambda steps, _: steps.astype(">i8"),
-    "text": lambda _, __: np.array([MARK]),
-    "bytes": lambda steps, _: np.zeros(steps.size, "V8"),
-    "a scalar": lambda _, __: np.array(1),
-}
-
-
-def _changed_sidecar(steps: dict[str, np.ndarray], rng: random.Random) -> tuple[bytes, str]:
-    """Return an archive with a changed array or changed names, and what was changed."""
-    names = sorted(steps)
-    arrays = {f"a{index}": steps[name] for index, name in enumerate(names)}
-    listed: Any = np.array(names, dtype=np.str_)
-    way = rng.choice([*ARRAYS, "names", "member"])
-    if way in ARRAYS:
-        chosen = rng.choice(list(arrays))
-        arrays[chosen] = ARRAYS[way](arrays[chosen], rng)
-    elif way == "names":
-        listed = rng.choice((listed[::-1], listed[:1], np.repeat(listed[:1], listed.size), np.arange(3), listed[:0]))
-    else:
-        arrays[rng.choice(("a99", "../../outside/zqx", "names "))] = arrays.pop(rng.choice(list(arrays)))
-    packed = io.BytesIO()
-    np.savez_compressed(packed, names=listed, **arrays)
-    return packed.getvalue(), f"sidecar: {way}"
-
-
-def sidecar_subject() -> Subject:
-    """Return the subject of a CPU profile's sidecar: its arrays and its bytes are changed, the profile states its hash."""
-    document, steps = base("cpu")
-    whole = pack_steps(Path("a.json"), steps)[1]
-
-    def write(folder: Path, rng: random.Random) -> list[str]:
-        data, line = _changed_sidecar(steps, rng) if rng.random() < 0.6 else _changed_bytes(whole, rng)
-        stated = document["sidecar"] | {"sha256": hashlib.sha256(data).hexdigest()}
-        if rng.random() < 0.2:
-            stated["steps"] = rng.choice((0, -1, 2**62, 1))
-            line += f", {stated['steps']} steps stated"
-        (folder / stated["file"]).write_bytes(data)
-        (folder / "a.json").write_bytes(sealed(encoded(document | {"sidecar": stated}, "")))
-        return [line]
-
-    return Subject(write, lambda folder: write_base("cpu", folder), "steps")
-
-
-def bytes_subject() -> Subject:
-    """Return the subject of a profile's bytes, which are cut, flipped, doubled or taken out, before the seal or after."""
-    text = encoded(base("cpu")[0], "")
-
-    def write(folder: Path, rng: random.Random) -> list[str]:
-        data, line = _changed_bytes(sealed(text), rng)
-        if rng.random() < 0.5:
-            data = sealed(data.decode("utf-8", "replace"))
-        (folder / "a.json").write_bytes(data)
-        return [line]
-
-    return Subject(write, lambda folder: write_base("cpu", folder))
-
-
-def _scaled(line: str, factor: float) -> str:
-    """Return a line of a meter's log with its reading multiplied; another line as it is."""
-    moment, _, reading = line.partition(",")
-    try:
-        return f"{moment},{float(reading) * factor}"
-    except ValueError:
-        return line
-
-
-def meter_subject() -> Subject:
-    """Return the subject of a meter's log beside a run: cells, lines and bytes are changed."""
-
-    def write(folder: Path, rng: random.Random) -> list[str]:
-        lines = list(meter_lines(rng.choice(("time,power_w", "time,energy_j")), 2.0))
-        made = []
-        for _ in range(rng.choice((1, 1, 1, 2))):
-            at = rng.choice((0, 1, -1, rng.randrange(len(lines))))
-            cells = lines[at].split(",")
-            cell = rng.randrange(len(cells))
-            values = (
-                *STRINGS,
-                "1e308",
-                "-5",
-                "inf",
-                "1e-320",
-                "9" * 400,
-                "1_000",
-                "٣",
-                "0x10",
-                "1e18",
-                "5e9",
-                cells[0],
-            )
-            new = rng.choice(values)
-            way = rng.choice(("cell", "line", "repeat", "gap", "column", "scale", "scale"))
-            if way == "cell":
-                cells[cell] = new
-                lines[at] = ",".join(cells)
-            elif way == "column":
-                lines[1:] = [",".join([line.split(",")[0], new]) for line in lines[1:]]
-            elif way == "scale":
-                new = str(rng.choice(SCALES))
-                lines[1:] = [_scaled(line, float(new)) for line in lines[1:]]
-            else:
-                others = {"line": [new], "repeat": [lines[at]] * 3, "gap": []}[way]
-                lines[at : at % len(lines) + (rng.choice((1, 30, 200)) if way == "gap" else 1)] = others
-            made.append(f"line {at}: {way} {ascii(new)[:60]}")
-        data = "\n".join(lines).encode("utf-8", "surrogatepass")
-        if rng.random() < 0.2:
-            data, line = _changed_bytes(data, rng)
-            made.append(line)
-        (folder / "meter.csv").write_bytes(data)
-        return made
-
-    def whole(folder: Path) -> None:
-        write_base("meters", folder)
-        (folder / "meter.csv").write_text("\n".join(meter_lines(spacing_s=2.0)), encoding="utf-8")
-
-    return Subject(write, whole, "meter")
 
 
 OWN_SUITE = """
@@ -457,9 +322,6 @@ def journal_subject() -> Subject:
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     **{name: (lambda name=name: profile_subject(name)) for name in ("cpu", "gpu", "ranks", "published")},
-    "sidecar": sidecar_subject,
-    "bytes": bytes_subject,
-    "meter": meter_subject,
     "suite": suite_subject,
     "journal": journal_subject,
 }

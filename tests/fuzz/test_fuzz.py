@@ -11,7 +11,7 @@ from fuzz_subjects import SUBJECTS
 
 PROGRAM = Path(__file__).parent / "fuzz.py"
 # Few processes: each imports the kit and the readers of its outputs anew.
-TOGETHER = (("cpu", "sidecar", "bytes", "published"), ("gpu", "meter"), ("ranks", "suite", "journal"))
+TOGETHER = (("cpu", "published"), ("gpu", "suite"), ("ranks", "journal"))
 # Twenty times what a quiet machine takes.
 LIMIT_S, LIMIT_LONG_S = 600, 4_000
 
@@ -63,14 +63,10 @@ def test_every_subject_has_commands():
     [
         ("compare a.json", "a\x1b[2J", "control"),
         ("compare a.json", "a \u202e b", "control"),
-        ("compare a.json", "torch  9,223,372,036 s", "number"),
-        ("compare a.json", "torch  -5.00 ms", "number"),
-        ("compare a.json", "39096817384 ± 1604289640 × slower", "number"),
-        ("show a.json", "GPU 9,000,000,000,000,000,000 %", "number"),
+        ("show a.json", "GPU nan %", "number"),
         ("compare a.json --format markdown", "| <img src=zqx> |", "markup"),
         ("compare a.json --format markdown", "[a](https://zqx.example)", "markup"),
         ("compare a.json --format markdown", "see https://zqx.example", "markup"),
-        ("compare a.json --format json", '{"numbers": {"batch": -128}}', "number"),
         ("compare a.json --format json", '{"step_ns": 1e18}', "number"),
         ("compare a.json --format json", '{"utilization_pct": 125.0}', "number"),
         ("compare a.json --format jsonl", '{"df": NaN}', "format"),

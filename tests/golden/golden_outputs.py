@@ -51,9 +51,30 @@ def run_case(name: str, folder: Path) -> str:
     Words of the form NAME=VALUE before the command are its environment; with COLUMNS its output is a terminal. A word
     with `*`, `?` or `[` stands for the files that match, as in a shell.
     """
-    words = shlex.split(CASES[name])
+    environment, words = split_environment(shlex.split(CASES[name]))
+    code, stdout, stderr = run_main(words, environment, folder)
+    command = " ".join([*(f"{key}={value}" for key, value in environment.items()), "kit"])
+    printed = [f"$ {command} {CASES[name].split(None, len(environment))[-1]}\n", stdout]
+    for picture in folder.glob("*.svg"):
+        # Where they stand depends on the fonts.
+        drawn = re.findall(r">([^<>\n]+)</t", picture.read_text(encoding="utf-8"))
+        printed += [f"--- {picture.name}\n", *(f"{line}\n" for line in drawn)]
+        picture.unlink()
+    if stderr:
+        printed += ["--- stderr\n", stderr]
+    whole = "".join([*printed, f"--- exit {code}\n"])
+    return COMPRESSED.sub("…", whole) if "--steps" in words else whole
+
+
+def split_environment(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the environment that stands before a command, and the command's words."""
     count = next(index for index, word in enumerate(words) if "=" not in word)
-    environment = {"NO_COLOR": "1", **dict(word.split("=", 1) for word in words[:count])}
+    return dict(word.split("=", 1) for word in words[:count]), words[count:]
+
+
+def run_main(words: list[str], environment: dict[str, str], folder: Path) -> tuple[object, str, str]:
+    """Run `kit` of these words in `folder`; return its exit code, standard output and standard error."""
+    environment = {"NO_COLOR": "1", **environment}
     stream = Terminal if "COLUMNS" in environment else io.TextIOWrapper
     stdout, stderr = stream(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -61,13 +82,14 @@ def run_case(name: str, folder: Path) -> str:
     with (
         contextlib.chdir(folder),
         mock.patch.dict(os.environ, environment),
-        mock.patch.object(sys, "argv", ["kit", *chain(*map(_expanded, words[count:]))]),
+        mock.patch.object(sys, "argv", ["kit", *chain(*map(_expanded, words))]),
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
         warnings.catch_warnings(),
     ):
-        # A warning of a library would be a line that no user should see.
+        # A warning of a library would be a line that no user should see; what is open, the end of a process closes.
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ResourceWarning)
         try:
             main()
         except SystemExit as end:
@@ -78,17 +100,7 @@ def run_case(name: str, folder: Path) -> str:
             stderr.flush()
             for number, handler in signals.items():
                 signal.signal(number, handler)
-    command = " ".join([*words[:count], "kit", CASES[name].split(None, count)[-1]])
-    printed = [f"$ {command}\n", stdout.buffer.getvalue().decode()]
-    for picture in folder.glob("*.svg"):
-        # Where they stand depends on the fonts.
-        drawn = re.findall(r">([^<>\n]+)</t", picture.read_text(encoding="utf-8"))
-        printed += [f"--- {picture.name}\n", *(f"{line}\n" for line in drawn)]
-        picture.unlink()
-    if errors := stderr.buffer.getvalue().decode():
-        printed += ["--- stderr\n", errors]
-    whole = "".join([*printed, f"--- exit {code}\n"])
-    return COMPRESSED.sub("…", whole) if "--steps" in words else whole
+    return code, stdout.buffer.getvalue().decode(), stderr.buffer.getvalue().decode()
 
 
 def _expanded(word: str) -> list[str]:

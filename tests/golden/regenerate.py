@@ -1,4 +1,4 @@
-"""Writes every golden output anew: `make golden`. Then `git diff tests/golden` shows what has changed for users."""
+"""Writes every golden output and the table of refusals anew: `make golden`; `git diff` shows what users see change."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ sys.path[:0] = [str(TESTS.parent), str(TESTS)]
 
 from golden_outputs import CASES, OUTPUTS, agree, output_path, run_case  # noqa: E402
 from golden_profiles import make_profiles  # noqa: E402
+from golden_refusals import REFUSALS, make_inputs, rewritten  # noqa: E402
 
 
 def main() -> None:
@@ -28,6 +29,9 @@ def main() -> None:
             if not path.exists() or not agree(path, path.read_text(encoding="utf-8"), after):
                 path.write_text(after, encoding="utf-8")
                 print(f"wrote {path.name}")
+        if (after := rewritten(make_inputs(Path(made) / "refused"))) != REFUSALS.read_text(encoding="utf-8"):
+            REFUSALS.write_text(after, encoding="utf-8")
+            print(f"wrote {REFUSALS.name}")
 
 
 if __name__ == "__main__":

@@ -15,11 +15,6 @@ def path(tmp_path):
     return tmp_path / "x.json"
 
 
-def test_a_file_is_replaced_whole_and_nothing_else_is_left(path):
-    write_atomically(path, b"another, longer")
-    assert path.read_bytes() == b"another, longer" and [*path.parent.iterdir()] == [path]
-
-
 def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path):
     before = os.umask(0o027)
     try:

@@ -4,20 +4,18 @@ import csv
 import hashlib
 import io
 import json
-import os
 import tracemalloc
 import zipfile
 
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit_process import invoke
 from profile_builder import group, member, profile, raw_steps, write
 from refusals import refused
 
-from kit.cli import app
 from kit.profile.schema import Sidecar
 from kit.profile.store import launch_id, pack_steps, read_profile, read_steps, timed_steps, write_profile
 
@@ -60,7 +58,7 @@ def test_whatever_is_packed_is_unpacked(tmp_path_factory, numbers):
 
 
 def shown(path, *words):
-    result = CliRunner().invoke(app, ["show", str(path), *words], standalone_mode=False)
+    result = invoke("show", str(path), *words)
     if result.exception is not None:
         raise result.exception
     return result.stdout
@@ -182,14 +180,6 @@ def test_a_large_one_is_refused_before_it_is_read(tmp_path):
     with path.with_name(built.sidecar.file).open("r+b") as file:
         file.truncate(2 << 30)
     assert "the limit is" in refused(read_steps, path, built)
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    path, built = beside(tmp_path, archive(**GOOD))
-    sidecar = path.with_name(built.sidecar.file)
-    sidecar.unlink()
-    os.mkfifo(sidecar)
-    assert "no regular file" in refused(read_steps, path, built)
 
 
 def test_memory_is_limited_by_the_counts_of_the_profile(tmp_path):

@@ -1,7 +1,6 @@
 """`kit export`: what each consumer reads, planted values, and what is refused."""
 
 import json
-import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -56,34 +55,6 @@ def test_the_github_action_reads_numbers_with_units(written, tmp_path):
     assert all(isinstance(entry["value"], int | float) and entry["unit"] for entry in benchmarks)
     jax = next(entry for entry in benchmarks if "jax" in entry["name"] and entry["unit"] == "ms")
     assert jax["value"] == pytest.approx(1.0, rel=0.02) and jax["range"].startswith("± ")
-
-
-def test_openmetrics_parses_it(tmp_path):
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
-    printed = {
-        words: kit(tmp_path, *words.split(), "--format", "prometheus").stdout
-        for words in (
-            f"compare {REFERENCE / 'gpu-h100-quick.json'}",
-            f"compare {FIVE_NETS}",
-            f"audit {FIVE_NETS}",
-            f"fleet --from {REFERENCE}",
-        )
-    }
-    for text in printed.values():
-        assert [*parser.text_string_to_metric_families(text)]
-    (steps,) = (
-        family
-        for family in parser.text_string_to_metric_families(printed[f"compare {FIVE_NETS}"])
-        if family.name == "steadykit_compare_step_seconds"
-    )
-    assert all(1e-6 < sample.value < 10 for sample in steps.samples)
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool (Debian's package prometheus) is not installed: its check did not run")
-    for text in printed.values():
-        checked = subprocess.run(
-            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
-        )
-        assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_a_trace_has_every_block_where_it_ran(tmp_path):
@@ -168,51 +139,3 @@ def test_rows_that_others_disturbed_are_counted_where_the_format_has_no_mark(tmp
         done = kit(tmp_path, "export", format_name, profile)
         assert done.returncode == 0 and json.loads(done.stdout)
         assert warning in done.stderr and bool(warning) == bool(done.stderr)
-
-
-def test_what_cannot_be_exported_is_one_line(written, tmp_path):
-    (tmp_path / "no.json").write_text("{}")
-    (tmp_path / "folder").mkdir()
-    failed = b.profile(b.group("mlp", b.member("torch", 2.0)), rounds=1)
-    for result in failed.cells:
-        result.launches = []
-    write_profile(tmp_path / "empty.json", failed)
-    unknown = replace(written, kit=replace(written.kit, revision=None))
-    write_profile(tmp_path / "unknown.json", unknown)
-    before = sorted(file.name for file in tmp_path.iterdir())
-    for words in (
-        ("bmf", "no.json"),
-        ("bmf", "missing.json"),
-        ("bmf", "empty.json"),
-        ("trace", "empty.json"),
-        ("github-benchmark", "empty.json", "--out", "b.json"),
-        ("bmf", "run.json", "--out", "no/b.json"),
-        ("bmf", "run.json", "--out", "folder"),
-        ("bmf", "run.json", "--out", "run.json"),
-        ("parquet", "run.json"),
-        ("bmf", "run.json", "--commit", COMMIT),
-        ("trace", "run.json", "--level", "steps"),
-        ("asv", "run.json"),
-        ("asv", "unknown.json", "--out", "asv"),
-        ("asv", "run.json", "--commit", "main", "--out", "asv"),
-        ("asv", "run.json", "--commit", COMMIT[:8], "--out", "asv"),
-        ("asv", "run.json", "--commit", COMMIT, "--out", "no.json"),
-    ):
-        done = kit(tmp_path, "export", *words)
-        assert (done.returncode, done.stdout) == (2, ""), words
-        assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
-    assert sorted(file.name for file in tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("format_name", ["trace", "bmf", "github-benchmark", "asv"])
-def test_no_name_of_a_profile_controls_a_terminal(format_name, tmp_path):
-    members = [b.member("program", 2.0, f"a\u202e\x9b31m{number}") for number in range(2)]
-    path = b.write(tmp_path / "a.json", b.profile(b.group("g\u2066", *members), rounds=3, compare=["workload"]))
-    out = tmp_path / "out"
-    commit = ["--commit", "0" * 40] if format_name == "asv" else []
-    command = [sys.executable, "-m", "kit", "export", format_name, path, "-o", out, *commit]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60)
-    for file in [out] if out.is_file() else out.rglob("*.json"):
-        text = file.read_text("utf-8")
-        assert text.replace("\n", "").isprintable()
-        json.loads(text)

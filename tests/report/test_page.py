@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 import profile_builder as b
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke as kit
 from refusals import refusal
 
-from kit.cli import app
 from kit.profile.fields import reason
 from kit.profile.schema import Failure, Phase
 from kit.profile.store import read_profile
@@ -56,10 +55,6 @@ class Page(HTMLParser):
     @property
     def text(self):
         return " ".join(" ".join(self.texts).split())
-
-
-def kit(*words):
-    return CliRunner().invoke(app, [*map(str, words)], standalone_mode=False)
 
 
 def written(out, *profiles):
@@ -179,32 +174,6 @@ def test_profiles_that_cannot_be_compared_are_shown_each_with_the_reason(tmp_pat
     page = Page(written(tmp_path / "p.html", tmp_path / "a.json", tmp_path / "b.json"))
     assert "Not compared with each other: " in page.text and not page.wrong
     assert refusal(kit("compare", tmp_path / "a.json", tmp_path / "b.json")) in page.text
-
-
-def test_bad_input_is_one_line_and_leaves_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    good = b.write(tmp_path / "good.json", b.profile(b.group("g", b.member("torch", 2.0)), rounds=2, cycles=3))
-    (tmp_path / "no.json").write_text("no profile")
-    (tmp_path / "old.json").write_text(good.read_text().replace("steadykit.profile/3.", "steadykit.profile/2."))
-    (tmp_path / "empty").mkdir()
-    before = sorted(path.name for path in tmp_path.iterdir())
-    published = Path(__file__).parents[2] / "profiles" / "published" / "five-nets.json"
-    for arguments, says in (
-        (["no.json"], "no.json"),
-        (["old.json"], "schema"),
-        (["missing.json"], "missing.json"),
-        (["empty"], "no profile"),
-        ([published], "published, not measured"),
-        (["good.json", "no.json"], "no.json"),
-        (["good.json", "--out", "none/p.html"], "the folder does not exist"),
-        (["good.json", "--out", "/proc/p.html"], "cannot be written"),
-        (["good.json", "--out", "p.pdf"], r"\.html"),
-        (["good.json", "--out", "empty"], "empty"),
-    ):
-        assert re.search(says, refusal(kit("report", *arguments)))
-        assert sorted(path.name for path in tmp_path.iterdir()) == before
-    assert kit("report", "good.json").stdout == "report.html\n"
-    assert "--force" in refusal(kit("report", "good.json"))
 
 
 def browser():

@@ -12,7 +12,7 @@ from kit.compare.compare import compare_within
 from kit.errors import KitError
 from kit.profile.store import read_profile
 from kit.report.plot_figure import draw, file_of
-from kit.report.plot_kinds import KINDS, SWEPT, PlotRequest, plot_data, usual_kind
+from kit.report.plot_kinds import KINDS, SWEPT, PlotRequest, plot_data
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning is a line on a user's terminal
 ROOT = Path(__file__).parents[2]
@@ -95,27 +95,6 @@ def test_a_sweep_has_the_planted_times_of_a_sample():
     assert "batch-sweep on Example CPU 9000, 4 CPUs" in shown and not any("run-1" in text for text in shown)
 
 
-def test_intervals_are_those_of_the_comparison():
-    profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
-    expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}
-    for kind, is_per_sample in (("batch", True), ("times", False)):
-        for row in rows_of(kind, profile):
-            ends = [expected[row["batch"]].value(f"step_{end}_ns") for end in ("low", "high")]
-            size = row["batch"] if is_per_sample else 1
-            assert [row["low"], row["high"]] == pytest.approx([end / size for end in ends])
-
-
-def test_other_axes_are_lines_and_where_these_are_many_panels():
-    drawn = points("units", layered(("torch", "jax")))
-    assert {line for _, line in drawn} == {f"{name} layers {n}" for name in ("PyTorch", "JAX") for n in (1, 2, 3)}
-    assert drawn["training", "JAX layers 3"] == [(units, pytest.approx(3e5 * units)) for units in (32, 64, 128, 256)]
-    panels = points("units", layered(("torch", "jax", "tensorflow")))
-    assert {panel for panel, _ in panels} == {f"training · layers {layers}" for layers in (1, 2, 3)}
-    assert {line for _, line in panels} == set(TITLES.values())
-    of_units = [panel for panel, _ in points("layers", layered(("torch", "jax", "tensorflow")))]
-    assert list(dict.fromkeys(of_units)) == [f"training · units {units}" for units in (32, 64, 128, 256)]
-
-
 def test_devices_scale_strongly_in_one_panel_and_weakly_in_another():
     measured = ((1, 64, 8), (2, 64, 5), (2, 128, 9))
     members = [b.member("torch", ms, batch=batch, devices=n, **b.EXACT) for n, batch, ms in measured]
@@ -136,17 +115,6 @@ def test_gain_is_the_baselines_time_in_percent():
     assert row["low"] < row["y"] < row["high"] < 1.2 * row["low"]  # of rounds in which both took turns
     with pytest.raises(KitError, match="two measured profiles"):
         rows_of("gain", cpu)
-
-
-def test_platforms_show_each_cell_on_each_machine():
-    here = b.profile(*b.six_cells(), rounds=4)
-    there = b.profile(b.group("g", b.member("torch", 0.2, device="gpu", **b.EXACT)), rounds=4, id="there", drift=0.0)
-    rows = rows_of("platforms", here, there)
-    assert len(rows) == 1 + sum(len(group.rows) for group in compare_within("p", here).groups)
-    (gpu,) = (row for row in rows if row["device"] == "gpu")
-    assert gpu["x"] == "mlp\nPyTorch" and gpu["y"] == pytest.approx(0.2e6)
-    with pytest.raises(KitError, match="one machine"):
-        rows_of("platforms", here)
 
 
 def test_a_roofline_has_the_planted_ceilings_and_what_networks_reach():
@@ -178,18 +146,14 @@ def test_rounds_have_every_cycle_and_the_verdicts_interval():
         rows_of("rounds", busy(), baseline="numpy")
 
 
-def test_a_disturbed_cell_is_marked_in_every_kind():
-    taken = b.beside_others(0.48)
-    members = [b.member(name, 8.0, batch=batch, change=taken) for name in ("torch", "jax") for batch in (1, 8)]
-    profile = b.profile(*(b.group(member.cell.key, member) for member in members), rounds=2)
-    cells = [b.member("torch", 1.0, batch=batch, device="gpu") for batch in (1, 8)]
-    there = b.profile(b.group("g", *cells), id="there")
-    shown = {"times": [profile], "batch": [profile], "platforms": [profile, there], "gain": [profile, there]}
-    for kind, profiles in shown.items():
-        drawing = svg(kind, *profiles)
-        assert "Hollow: disturbed, as other programs took up to 48 % of the CPUs." in texts(drawing)
-        assert re.search(r"fill: (#ffffff|url\(#h\w+\)); stroke: #(d55e00|000000)", drawing)
-    assert "Hollow" not in svg("times", b.profile(*b.six_cells(), rounds=4))
+def test_intervals_are_those_of_the_comparison():
+    profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
+    expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}
+    for kind, is_per_sample in (("batch", True), ("times", False)):
+        for row in rows_of(kind, profile):
+            ends = [expected[row["batch"]].value(f"step_{end}_ns") for end in ("low", "high")]
+            size = row["batch"] if is_per_sample else 1
+            assert [row["low"], row["high"]] == pytest.approx([end / size for end in ends])
 
 
 def test_a_plot_takes_title_size_axis_and_metric():
@@ -203,6 +167,20 @@ def test_a_plot_takes_title_size_axis_and_metric():
         rows_of("times", profile, metric="peak_memory")
     with pytest.raises(KitError, match=r"use 9x[0-9.]+"):
         draw(request("times", profile, size_in=(9.0, 1.5)))
+
+
+def test_a_disturbed_cell_is_marked_in_every_kind():
+    taken = b.beside_others(0.48)
+    members = [b.member(name, 8.0, batch=batch, change=taken) for name in ("torch", "jax") for batch in (1, 8)]
+    profile = b.profile(*(b.group(member.cell.key, member) for member in members), rounds=2)
+    cells = [b.member("torch", 1.0, batch=batch, device="gpu") for batch in (1, 8)]
+    there = b.profile(b.group("g", *cells), id="there")
+    shown = {"times": [profile], "batch": [profile], "platforms": [profile, there], "gain": [profile, there]}
+    for kind, profiles in shown.items():
+        drawing = svg(kind, *profiles)
+        assert "Hollow: disturbed, as other programs took up to 48 % of the CPUs." in texts(drawing)
+        assert re.search(r"fill: (#ffffff|url\(#h\w+\)); stroke: #(d55e00|000000)", drawing)
+    assert "Hollow" not in svg("times", b.profile(*b.six_cells(), rounds=4))
 
 
 def odd_profiles():
@@ -252,21 +230,6 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_style(kind):
     with mpl.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "lines.linewidth": 9, "svg.hashsalt": None}):
         assert svg(kind, profile) == first
     assert "<dc:date>" not in first and profile.id not in first
-
-
-def test_cells_without_a_number_are_named_and_a_single_point_is_no_plot():
-    members = [
-        b.member("torch", 2.0, batch=batch, failed_rounds=b.DEAD if batch == 64 else {}) for batch in (8, 16, 64)
-    ]
-    data = plot_data(request("batch", b.profile(b.group("g", *members))))
-    assert [row["x"] for row in data.rows] == [8, 16]
-    assert len(data.left_out) == 1 and "/b64/" in data.left_out[0] and "memory" in data.left_out[0]
-    assert [usual_kind([each]) for each in (sweep(), layered(["torch"]), b.profile())] == ["batch", "units", "rounds"]
-    with pytest.raises(KitError, match="batch 128, a single point; measure several"):
-        rows_of("batch", b.profile(*b.six_cells()))
-    published = read_profile(ROOT / "profiles" / "published" / "five-nets.json")
-    with pytest.raises(KitError, match="published, not measured"):
-        rows_of("times", published)
 
 
 def test_the_plots_of_the_documentation_are_those_of_the_reference_profiles():

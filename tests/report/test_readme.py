@@ -8,9 +8,8 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
+from kit_process import invoke
 
-from kit.cli import app
 from kit.compare.suite_table import suite_table
 from kit.profile.store import read_profile
 from kit.report.formats import write
@@ -27,7 +26,7 @@ def quick(request, tmp_path):
     for file in reference.parent.glob(f"{reference.name}*"):
         shutil.copy(file, tmp_path / file.name.replace(reference.stem, "quick"))
     with contextlib.chdir(tmp_path):
-        return CliRunner().invoke(app, ["compare", "quick.json"], standalone_mode=False).stdout
+        return invoke("compare", "quick.json").stdout
 
 
 def test_its_table_is_the_reference_profile_s(request, quick):
@@ -46,7 +45,7 @@ def test_its_table_of_the_literature_is_that_of_the_profiles(request):
 
 def test_its_audit_is_that_of_the_profile(request):
     root = request.config.rootpath
-    shown = CliRunner().invoke(app, ["audit", str(root / PROFILE)], standalone_mode=False)
+    shown = invoke("audit", str(root / PROFILE))
     assert shown.stdout.replace(f"{root}/", "") in blocks(root), f"paste what `kit audit {PROFILE}` prints"
 
 

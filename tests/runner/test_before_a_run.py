@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -13,17 +12,11 @@ from scripted_launcher import plan_of, suite
 from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import folder_of
-from kit.report.sentences import sentence
 from kit.runner import resumable
-from kit.runner.examine import examine_data
-from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.running import profile_path
-from kit.suites.plan import plan_cells, requested_suite
-from kit.suites.request import RunRequest
 from kit.suites.suite import load_suite
 from kit.version import __version__
-from kit.workloads.workload_catalog import DATASETS
 
 CREATED = "2026-01-02T03:04:05+00:00"
 
@@ -36,25 +29,6 @@ def test_a_folder_gets_a_name_within(tmp_path):
     assert path_of(tmp_path) == tmp_path / "quick-20260102T030405Z-01234567.json"
     assert path_of(tmp_path / "run.json") == tmp_path / "run.json"
     assert path_of(None).name == "quick-20260102T030405Z-01234567.json"
-
-
-@pytest.mark.parametrize("name", ["../../etc/x", "-rf", ".hidden", "a b\x1b[2J", "\u202e", "x" * 300, ""])
-def test_a_hostile_suite_name_stays_in_the_folder(tmp_path, name):
-    path = path_of(tmp_path, name)
-    assert path.parent == tmp_path
-    assert path.name.isprintable()
-    assert path.name[0] not in "-."
-    path.touch()
-
-
-def test_what_is_there_is_not_overwritten(tmp_path):
-    path = tmp_path / "run.json"
-    path.touch()
-    assert "this file exists" in refused(path_of, path)
-    folder_of(path).mkdir()
-    assert f"kit run --resume --out {path}" in refused(path_of, path)
-    assert "the folder does not exist" in refused(path_of, tmp_path / "gone" / "run.json")
-    assert "cannot be created" in refused(path_of, tmp_path / ("x" * 300))
 
 
 def test_beside_an_unfinished_run_force_resumes_or_goes_elsewhere(tmp_path):
@@ -99,15 +73,6 @@ def test_what_has_changed_is_named(here):
         (Kit(version=__version__, revision="f00"), "the kit's revision was f00"),
     ):
         assert says in refused(check_resumable, msgspec.structs.replace(begun(), kit=kit), [0, 1])
-
-
-def test_no_value_is_left_blank_or_in_python_words(here):
-    for before, now, says in (
-        ({"environment.TORCH_LOGS": ""}, {}, "TORCH_LOGS was empty when it started and is not given now"),
-        ({}, {"environment.TORCH_LOGS": ""}, "TORCH_LOGS was not given when it started and is empty now"),
-    ):
-        here(facts=now)
-        assert says in refused(check_resumable, begun(identity=identity(facts=before)), [0, 1])
 
 
 @pytest.mark.parametrize("name", ["mine.toml", "mine"])
@@ -155,15 +120,3 @@ def test_counters_from_before_a_pause_are_null_with_the_reason():
         "steal_ns": "run_resumed",
         "gpu.0.power_violation_ns": "run_resumed",
     }
-
-
-def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setenv("KIT_DATA", str(tmp_path))
-    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
-    mlp = plan_cells(requested_suite(RunRequest(workloads=("mlp",))))
-    assert ensure_data(mlp, "auto")[1].code == "no_mirror"
-    monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
-    used, why = ensure_data(mlp, "auto")
-    assert used == {"mnist": "synthetic"}
-    assert "-v ~/.cache/steadykit:/data:ro" in sentence(why)
-    assert sentence(why) == examine_data("mnist").detail

@@ -1,15 +1,14 @@
 """What boards make of a launch: gauges and joules of its own board alone, marks of what bounded it, whose joules."""
 
-import msgspec
+from functools import partial
+
 import numpy as np
 import pytest
-from profile_builder import S
+from profile_builder import S, sensor
 from scripted_launcher import ScriptedLauncher
 
 from kit.devices import DEVICES
 from kit.profile.facts import Accelerator
-from kit.profile.instruments import SensorReport
-from kit.report.sentences import REASONS
 from kit.runner import round as round_module
 from kit.sensors import nvml
 from kit.sensors.sampler import Sampled, SensorSeries
@@ -18,10 +17,7 @@ USED, OTHER = "0000:65:00.0", "0000:66:00.0"
 ALONE_W, TURNS_W, OTHER_W, IDLE_W, RIPPLE_W = 600.0, 400.0, 90.0, 70.0, 0.3
 
 
-def report(name, quantity, unit, **more):
-    return SensorReport(
-        name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", sampled=True, **more
-    )
+report = partial(sensor, sampled=True)
 
 
 POWER = [
@@ -172,9 +168,3 @@ def test_joules_of_a_board_that_was_not_the_workers_alone_are_null(launch_on, lo
 def test_a_board_that_vanishes_between_looks_loses_nothing(launch_on):
     launch = launch_on([state()], [])
     assert (launch.failure, launch.notes, len(steady(launch))) == (None, [], 1)
-
-
-def test_every_code_has_its_sentence(launch_on):
-    launch = launch_on([state(processes=1, power_cap_w=1.0)], slowed=0.9)
-    assert set(codes(launch)) == {"device_throttled", "power_capped", "device_shared"} <= REASONS.keys()
-    assert msgspec.json.decode(msgspec.json.encode(launch), type=type(launch)) == launch

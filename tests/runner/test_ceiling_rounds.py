@@ -2,18 +2,16 @@
 
 import msgspec
 import pytest
+from profile_builder import sensor
 from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, suite
 
-from kit.profile.instruments import SensorReport
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import TimeLeft
 from kit.runner.running import RunUnderWay
 from kit.suites.plan import with_ceilings
 from kit.suites.suite import Axes
 
-JOULES = SensorReport(
-    name="rapl.package.0", quantity="energy", unit="J", scope="package 0", source="planted", status="measured"
-)
+JOULES = sensor("rapl.package.0", "energy", "J")
 
 
 def planned(of, **more):

@@ -14,7 +14,6 @@ from real_worker import cell, spec_of
 from kit.errors import KitError
 from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
-from kit.runner.round_worker import phase_limit_s
 from kit.runner.worker_processes import Ranks, WorkerFailed
 from kit.worker.messages import Build, Finish, Measure, Segment
 
@@ -216,10 +215,3 @@ def test_a_target_that_cannot_be_started_is_one_line():
     spec = spec._replace(variant=type(spec.variant)(name="v", python="/nowhere/python"))
     with pytest.raises(KitError, match=r"^/nowhere/python cannot be started: No such file or directory; install it"):
         Ranks(spec, StopFlag())
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "soon", "inf", "nan"])
-def test_a_phase_limit_that_is_none_is_refused(monkeypatch, text):
-    monkeypatch.setenv("KIT_PHASE_LIMIT_S", text)
-    with pytest.raises(KitError, match="give a number of seconds above 0"):
-        phase_limit_s()

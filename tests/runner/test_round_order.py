@@ -70,12 +70,6 @@ def test_every_launch_has_its_blocks_without_the_lead_in(conducted):
     assert run.launcher.alive == []
 
 
-def test_only_the_first_round_proves(conducted):
-    run = conducted(rounds=3, backends=["torch"])
-    run.begin()
-    assert [spec.proves for spec in run.launcher.specs] == [True, False, False]
-
-
 def test_round_one_of_every_group_comes_before_round_two_of_any(conducted):
     run = conducted(tasks=["train", "infer"], rounds=2, cycles=1, backends=["torch", "jax"])
     run.begin()

@@ -1,5 +1,7 @@
 """What is sampled during a round reaches the launches whose blocks it fell into; energy has a long block of its own."""
 
+from functools import partial
+
 import numpy as np
 import profile_builder as b
 import pytest
@@ -7,7 +9,6 @@ from profile_builder import S
 from scripted_launcher import ScriptedLauncher, plan_of, suite
 
 from kit.profile.fields import reason
-from kit.profile.instruments import SensorReport
 from kit.runner import round as round_module
 from kit.runner.pacing import has_energy, idle_s, long_block_s, planned_energy_s
 from kit.sensors.sampler import Sampled, SensorSeries
@@ -15,11 +16,7 @@ from kit.sensors.sampler import Sampled, SensorSeries
 STEADY_W, COMPILE_W, IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 30.0
 
 
-def sensor(name, quantity, unit, **more):
-    fields = {"scope": "package 0", "source": "planted", "status": "measured", "sampled": True}
-    return SensorReport(name=name, quantity=quantity, unit=unit, **(fields | more))
-
-
+sensor = partial(b.sensor, sampled=True)
 ENERGY = sensor("rapl.package-0", "energy", "J", counter=True, update_period_ns=1_000_000)
 TEMPERATURE = sensor("cpu.temperature", "temperature", "C")
 

@@ -3,10 +3,9 @@
 import re
 
 import pytest
-from profile_builder import S
+from profile_builder import S, sensor
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher, Watching
 
-from kit.profile.instruments import SensorReport
 from kit.runner import progress
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
@@ -15,9 +14,7 @@ from kit.runner.rounds_left import RepeatsToCome, TimeLeft
 from kit.runner.running import RunUnderWay
 from kit.suites.plan import plan_bundles
 
-ENERGY = SensorReport(
-    name="rapl.package-0", quantity="energy", unit="J", scope="", source="", status="measured", update_period_ns=10**6
-)
+ENERGY = sensor("rapl.package-0", "energy", "J", update_period_ns=10**6)
 
 
 class Timed(Watching):

@@ -7,8 +7,9 @@ import time
 
 import pytest
 from planted_powercap import PowerCurve, plant_zone
+from profile_builder import sensor
 
-from kit.profile.instruments import SensorReport, SensorSummary
+from kit.profile.instruments import SensorSummary
 from kit.sensors import nvml, rapl
 from kit.sensors.sampler import Sampled, Sampling, SensorSeries, read_series
 from kit.sensors.sources import now_ns
@@ -30,7 +31,7 @@ def package(tmp_path, monkeypatch):
 
 @contextlib.contextmanager
 def sampling():
-    running = Sampling.start([sensor.report for sensor in rapl.open_sampled()])
+    running = Sampling.start([each.report for each in rapl.open_sampled()])
     deadline = time.monotonic() + 20
     while not os.fstat(running._out.fileno()).st_size:
         assert time.monotonic() < deadline
@@ -81,8 +82,8 @@ def test_a_sampler_that_dies_costs_its_numbers_with_a_reason_and_no_more(package
 
 def test_no_process_where_there_is_nothing_to_sample(tmp_path, monkeypatch):
     monkeypatch.setenv("KIT_POWERCAP_ROOT", str(tmp_path))
-    unavailable = [sensor.report for sensor in rapl.open_sampled()]
-    edge = SensorReport(name="process.cpu_ns", quantity="", unit="", scope="", source="", status="measured")
+    unavailable = [each.report for each in rapl.open_sampled()]
+    edge = sensor("process.cpu_ns")
     assert Sampling.start([*unavailable, edge]) is None
 
 
@@ -93,8 +94,7 @@ def test_it_leaves_interrupts_to_the_runner(package):
 
 
 def series(name, at_ns, values, quantity="utilization", unit="%", **about):
-    report = SensorReport(name=name, quantity=quantity, unit=unit, scope="", source="", status="measured", **about)
-    return SensorSeries(report, list(at_ns), list(values))
+    return SensorSeries(sensor(name, quantity, unit, **about), list(at_ns), list(values))
 
 
 def test_gauges_within_the_windows_alone_and_not_what_ran_before():

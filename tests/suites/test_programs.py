@@ -99,36 +99,3 @@ def test_a_suite_file_names_them_beside_itself(models, tmp_path_factory, monkeyp
     assert [cell.workload for cell in plan_cells(narrowed(workloads=["mlp"]))] == ["mlp"]
     assert "choose from mlp, other" in refused(plan_cells, narrowed(workloads=["cnn"]))
     assert "choose from program" in refused(plan_cells, narrowed(backends=["torch"]))
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("gone.py", "gone.py does not exist"),
-        ("old", "no module old here"),
-        ("pack.gone", "no module pack.gone here"),
-        ("model.deep", "no module model.deep here"),
-        ("broken.py", "broken.py is not valid Python: invalid syntax (broken.py, line 2)"),
-        ("binary.py", "binary.py is not valid Python"),
-        ("uses.py:print", "uses.py has no function 'print'"),
-        ("bare.folder.gone", "no module bare.folder.gone here"),
-        *((text, "does not name a program; give my_model.py") for text in ("", ":f", "a b", "..model", "-x")),
-    ],
-)
-def test_what_is_not_there_is_one_line(models, text, line):
-    (models / "broken.py").write_text("x = 1\ndef program(:\n")
-    (models / "binary.py").write_bytes(b"\xff\xfe\0\0")
-    (models / "uses.py").write_text("print(1)\n")
-    (models / "bare/folder").mkdir(parents=True)
-    assert line in refused(cells_of, text)
-
-
-def test_what_cannot_be_is_refused(models):
-    assert "given twice" in refused(programs_given, ["model.py", "./model.py"])
-    for axis in ("workloads", "backends", "compile_modes", "feeds"):
-        assert f"leave out --{axis.replace('_', '-')[:-1]}" in refused(suite_of, "model.py", **{axis: ["x"]})
-    assert "leave out --dtype" in refused(suite_of, "model.py", precisions=["float32"])
-    program, feed = RunRequest(backends=("program",)), RunRequest(backends=("torch",), feeds=("own",))
-    assert "'program'; choose from tensorflow" in refused(plan_cells, requested_suite(program))
-    assert "no feed of torch 'own'; choose" in refused(plan_cells, requested_suite(feed))
-    assert "no task of a program 'fit'" in refused(plan_cells, suite_of("model.py", tasks=["fit"]))

@@ -1,11 +1,8 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
 import pytest
-from kit_process import kit
-from msgspec.structs import replace
 from refusals import refused
 
-from kit.profile.cell import Variant
 from kit.runner.rounds_left import estimate
 from kit.suites.plan import (
     GROUP_CELLS_MAX,
@@ -17,7 +14,7 @@ from kit.suites.plan import (
     requested_suite,
 )
 from kit.suites.request import RunRequest, parameters_given, variants_given
-from kit.suites.suite import SuiteError, VariantTable, builtin_suites, load_suite
+from kit.suites.suite import VariantTable, builtin_suites, load_suite
 
 MINE = """
 name = "mine"
@@ -71,78 +68,6 @@ def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
     assert fields == (8, 12, 0.25, 1, 10, None)
 
 
-def test_the_hash_is_of_the_file(tmp_path):
-    suite = load_suite(suite_file(tmp_path))
-    assert load_suite(suite_file(tmp_path)).sha256 == suite.sha256
-    assert load_suite(suite_file(tmp_path, f"{MINE}# another\n")).sha256 != suite.sha256
-
-
-def test_a_program_is_a_workload_by_either_name():
-    assert requested(compare=["program"]).compared == ["workload"]
-    assert replace(load_suite("quick"), compare=["program"]).compared == ["workload"]
-
-
-def test_variants_of_a_file_are_compared_in_its_order(tmp_path):
-    tables = '[variants.old]\npython = "/envs/old/bin/python"\n[variants.new]\nenv = {X = "1", Y = "a,b"}\n'
-    suite = load_suite(suite_file(tmp_path, MINE + tables))
-    assert suite.compared == ["variant"]
-    assert suite.all_variants() == [
-        Variant(name="old", python="/envs/old/bin/python"),
-        Variant(name="new", env={"X": "1", "Y": "a,b"}),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("name = ", " is not TOML"),
-        ('name = "x"', ": title is missing"),
-        (MINE + "extra = 1\n", ", line 8: cells.extra is no setting; choose from workloads, backends, devices,"),
-        (MINE.replace('"train"', '"trian"'), ', line 7: cells.tasks[0] is "trian"; choose from fit, infer, train'),
-        (MINE + "batches = [128, 0]\n", ", line 8: cells.batches[1] is 0; give 1 or more; docs/"),
-        (MINE + "batches = 128\n", ", line 8: cells.batches is 128; give a list in [ ]"),
-        (MINE + "[quick]\ncells = [3]\n", ": quick.cells[0] is 3; give a table"),
-        ('compare = ["bakend"]\n' + MINE, ": no axis 'bakend'; choose from workload, backend, device"),
-        (MINE + '[measure]\nrounds = "8"\n', ', line 9: measure.rounds is "8"; give a whole number'),
-        (MINE + "[measure]\nrounds = true\n", ", line 9: measure.rounds is true; give a whole number"),
-        (MINE + '[measure]\nenergy_rounds = "lats"\n', 'is "lats"; choose from all, last; did you mean last?'),
-        (MINE + '[measure]\nshare = ["backend"]\n', "cannot be shared over 'backend', which is fixed"),
-        (MINE + '[quick]\nshare = ["threads"]\n', "cannot be shared over 'threads'"),
-        (MINE + "[measure]\nblock_s = 0\n", ": measure: block_s 0.0 leaves no time"),
-        (MINE + "[measure]\nwarmup_s = inf\n", "warmup_s is inf; give 0 to 3.16224e+07"),
-        (MINE + "[table]\nrows = []\nfigures = ['f2']\n", ', line 10: table.figures[0] is "f2"; choose from accuracy,'),
-        (MINE + '[variants.x]\npicture = "y"\n', "variants.x.picture is no setting; choose from python, image, env"),
-        (MINE + "[variants.new.env]\nTHREADS = 4\n", ", line 9: variants.new.env.THREADS is 4; give text in quotes"),
-        (MINE + '[variants."a b/c"]\n', "'a b/c' is not a name"),
-        (MINE + '[variants."a b"]\nslowdown_pct = 200\n', 'variants."a b".slowdown_pct is 200; give 0 to 100'),
-    ],
-)
-def test_a_file_that_is_no_suite_is_one_line_with_the_users_own_words_and_the_choices(tmp_path, text, line):
-    path = suite_file(tmp_path, text)
-    message = refused(load_suite, path)
-    assert line in message and message.startswith(path) and "$" not in message
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "line"),
-    [
-        ('"mlp"', '"mpl"', "no workload 'mpl'; choose from"),
-        ('"torch"', '"pytorch"', "no backend 'pytorch'; choose from tensorflow, torch, jax; did you mean torch?"),
-        ('["train"]', '["train"]\nparameters = { unit = [64] }', "no parameter of mlp 'unit'; choose from nothing"),
-        ('["train"]', '["train"]\ncompile_modes = ["fast"]', "no compile mode 'fast'; choose from default"),
-        ('["train"]', "[]", 'suite "mine" has no cells, because tasks is empty'),
-    ],
-)
-def test_a_name_that_nothing_has_is_refused_with_the_choices(tmp_path, right, wrong, line):
-    assert line in refused(plan_cells, load_suite(suite_file(tmp_path, MINE.replace(right, wrong))))
-
-
-def test_a_suite_that_is_not_there_is_one_line_with_the_choices(tmp_path):
-    assert "frameworks-cnn, quick, scaling, selftest" in refused(load_suite, "fast")
-    assert "No such file" in refused(load_suite, str(tmp_path / "gone.toml"))
-    assert "cannot be read" in refused(load_suite, f"{tmp_path}/")
-
-
 def test_options_replace_axes_and_quick_replaces_the_measure(tmp_path):
     five = tmp_path / "five.toml"
     five.write_text(MINE + "[measure]\nrounds = 1\n")
@@ -194,20 +119,6 @@ def test_what_a_variant_may_say():
         "both": VariantTable(python="py", env={"A": "b=c", "EMPTY": ""}),
         "plain": VariantTable(),
     }
-
-
-@pytest.mark.parametrize(
-    ("texts", "line"),
-    [
-        (["a/b"], "is not a name"),
-        (["A=1"], "give --variant NAME:env=A=1"),
-        (["a:python="], "is not a setting"),
-        (["a:env=X"], "is not a setting"),
-        (["a:image=x,python=y"], "give either python or image"),
-    ],
-)
-def test_what_names_no_variant_is_one_line(texts, line):
-    assert line in refused(variants_given, texts)
 
 
 TWO_TABLES = """
@@ -292,11 +203,6 @@ def test_quick_suites_of_the_literature_hold_processes_and_steps_to_a_few(name):
     assert estimate(cells, groups, suite.measure.share, suite.measure.plan(), suite.measure.rounds).seconds < 6 * 60
 
 
-@pytest.mark.parametrize("text", ["units", "units=0", "units=x", "=3", "units=3,,4"])
-def test_a_parameter_that_is_no_number_is_refused(text):
-    assert "whole numbers of 1 or more" in refused(parameters_given, [text])
-
-
 def test_parameters_of_the_command_line_replace_the_suites():
     given = parameters_given(["units=32,64", "layers=1"])
     cells = plan_cells(requested("dblstm-har", parameters=given))
@@ -310,29 +216,3 @@ def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is
     cells = plan_cells(suite)
     assert is_whole(suite, [cell for cell in cells if cell.backend == "torch"])
     assert not is_whole(suite, [cell for cell in cells if cell.batch != 100])
-
-
-@pytest.mark.parametrize(
-    "line", ["rounds = 4611686018427387904", "cycles = 9223372036854775807", "epochs = 10000000000"]
-)
-def test_more_rounds_than_a_life_has_are_refused_before_they_are_planned(line, tmp_path):
-    file = tmp_path / "own.toml"
-    cells = 'workloads = ["mlp"]\nbackends = ["torch"]\n'
-    file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}[measure]\n{line}\n', encoding="utf-8")
-    with pytest.raises(SuiteError, match=line.partition(" ")[0]):
-        load_suite(str(file))
-
-
-def test_a_dry_run_starts_nothing_that_a_suite_names(tmp_path):
-    """Neither a variant's Python, nor what a variable of it makes every Python load."""
-    started = tmp_path / "started"
-    (tmp_path / "python").write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
-    (tmp_path / "python").chmod(0o755)
-    (tmp_path / "sitecustomize.py").write_text(f"open({str(started)!r}, 'w')\n", encoding="utf-8")
-    cells = 'workloads = ["mlp"]\nbackends = ["torch"]\n'
-    variants = f'[variants.a]\npython = "{tmp_path}/python"\n[variants.b]\nenv = {{PYTHONPATH = "{tmp_path}"}}\n'
-    file = tmp_path / "own.toml"
-    file.write_text(f'name = "own"\ntitle = "Own"\n[cells]\n{cells}{variants}', encoding="utf-8")
-    done = kit(tmp_path, "run", file, "--dry-run", "--out", tmp_path / "x.json")
-    assert done.returncode == 0, done.stderr
-    assert not started.exists()

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from kit_process import REPOSITORY, kit
+from small_suite import measure
 
 from kit.profile.store import read_profile
 from kit.workloads.parity_proof import PARITY_STEPS
@@ -25,13 +26,7 @@ title = "Another's network, data and backend"
 [cells]
 workloads = ["wide"]
 backends = ["plain"]
-[measure]
-rounds = 1
-cycles = 2
-block_s = 0.05
-lead_in_s = 0.005
-warmup_s = 0.05
-"""
+""" + measure(block_s=0.05)
 
 
 @pytest.fixture(scope="module")
