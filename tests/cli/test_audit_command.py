@@ -11,10 +11,12 @@ import msgspec
 import profile_builder as b
 import pytest
 from kit_process import invoke
+from msgspec.structs import replace
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.audit.remedies import REMEDIES
 from kit.audit.rule import all_rules, sentences
+from kit.profile.facts import Accelerator, device_facts
 
 # Rules that can be asked of these profiles, and find nothing where nothing is planted.
 QUIET = "stalls,cpus-beyond,missing-cell"
@@ -84,3 +86,26 @@ def test_every_rule_and_every_finding_has_its_section_and_sentence(request):
     assert page == (docs / "reference/audit/index.md").read_text(), "run: make reference"
     assert {code for rule in all_rules() for code in rule.explains} == sentences().keys()
     assert {rule.remedy for rule in all_rules()} - {None} <= REMEDIES.keys()
+
+
+def test_like_findings_are_one_line_with_their_number_and_names(tmp_path):
+    def shown_by(built, rule):
+        b.write(tmp_path / "run.json", built)
+        return " ".join(audit(tmp_path, "run.json", "--rule", rule).stdout.split())
+
+    ids = [f"0000:0{index}:00.0" for index in range(8)]
+    boards = [
+        Accelerator(
+            name=f"gpu {index}", device_id=bus, power_cap_default_w=700.0, power_cap_w=300.0 if index else 700.0
+        )
+        for index, bus in enumerate(ids)
+    ]
+    built = b.profile(b.group("mlp train", b.member("torch", device="gpu", launch={"device_ids": ids})))
+    built.state = replace(built.state, before=b.changed(built.state.before, device_facts(boards)))
+    shown = shown_by(built, "cap-below-default")
+    assert "1 warning (7 GPUs)" in shown and shown.count("cap-below-default") == 1
+    assert "7 GPUs are affected, worst first: gpu 1, gpu 2, gpu 3, gpu 4, gpu 5, gpu 6, gpu 7" in shown
+    stalling = {"mlp": 0.4, "cnn": 0.3, "rnn": 0.0}
+    groups = [b.group(net, b.member("torch", 2.0, net, stall=stall)) for net, stall in stalling.items()]
+    shown = shown_by(b.profile(*groups), "stalls")
+    assert "2 of 3 cells are affected, worst first: mlp (torch, train, batch 128), cnn (torch" in shown

@@ -17,14 +17,16 @@ from kit.workloads.parity_proof import PARITY_STEPS
 PLAIN = REPOSITORY / "tests/faults/planted/backends/plain/backend.py"
 PAGE = (REPOSITORY / "docs/reference/add-ons.md").read_text()
 BLOCK = re.compile(r"```python\n# (kit/[^\s,]+)(?:, )?([^\n]*)\n(.*?)```", re.DOTALL)
-METRIC, FIELD = (
-    re.search(rf"```python\n# an entry of {name}\n(.*?)```", PAGE, re.DOTALL)[1] for name in ("METRICS", "RUN_FIELDS")
+FORMAT, METRIC, FIELD = (
+    re.search(rf"```python\n# an entry of {name}\n(.*?)```", PAGE, re.DOTALL)[1]
+    for name in ("WRITERS", "METRICS", "RUN_FIELDS")
 )
-FORMAT = '''
-"""Titles alone."""
-def write(report, _stream):
-    return "".join(f"{table.title}\\n" for table in report.tables)
-'''
+# Where an entry goes: a file of the kit, the line that opens its table, and the entry.
+ENTRIES = (
+    ("compare/metrics", "_METRICS = [\n", METRIC),
+    ("compare/axes", "RUN_FIELDS: ", FIELD),
+    ("report/formats", "WRITERS: ", FORMAT),
+)
 
 
 def put(tree, path, where, text):
@@ -53,12 +55,11 @@ def added(tmp_path_factory):
     shutil.copytree(REPOSITORY / "kit", folder / "kit")
     for path, where, text in BLOCK.findall(PAGE):
         put(folder, path, where, text)
-    for file, opening, entry in (("metrics", "_METRICS = [\n", METRIC), ("axes", "RUN_FIELDS: ", FIELD)):
-        written = folder / f"kit/compare/{file}.py"
+    for file, opening, entry in ENTRIES:
+        written = folder / f"kit/{file}.py"
         before, opened, rest = written.read_text().partition(opening)
-        line, after = ("", rest) if file == "metrics" else rest.split("\n", 1)
+        line, after = ("", rest) if opened.endswith("\n") else rest.split("\n", 1)
         written.write_text(f"{before}{opened}{line}{chr(10) if line else ''}{entry}{after}")
-    put(folder, "kit/report/formats/titles.py", "", FORMAT)
     put(folder, "kit/backends/plain/__init__.py", "", "")
     # The page leaves open what a backend computes.
     put(folder, "kit/backends/plain/backend.py", "", PLAIN.read_text().replace('"mlp"', '"elman"'))
@@ -84,7 +85,7 @@ def launch_of(added, *words):
 
 
 @pytest.mark.parametrize(("verb", "title"), [("compare", "mlp train"), ("show", "Launches")])
-def test_a_new_format_is_one_file_and_every_table_has_it(added, verb, title):
+def test_the_documented_format_is_one_entry_and_every_table_has_it(added, verb, title):
     shown = added(verb, "a.json", "--format", "titles")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert title in shown.stdout.splitlines()

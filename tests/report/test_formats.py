@@ -1,6 +1,7 @@
 import io
 import re
 
+import msgspec
 import profile_builder as b
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from kit.profile.fields import Reason
 from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import escaped, write
+from kit.report.profile_report import profile_report
 from kit.report.report_table import Column, Report, Table, TableCell
 from kit.report.sentences import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.values_in_words import number, one_line
@@ -127,3 +129,18 @@ def test_notes_of_one_kind_are_counted_where_they_are_too_many():
 )
 def test_numbers_that_are_shown_alike_are_written_alike(value, shown):
     assert number(value) == shown
+
+
+def shown_profile(built, name="text"):
+    return write(profile_report(built), name, io.StringIO())
+
+
+def test_show_says_an_exception_once_and_no_version_that_is_not_known():
+    dead = {number: b.reason("exception", type="RuntimeError", message="no luck") for number in range(8)}
+    built = b.profile(b.group("g", b.member("torch", 2.0, failed_rounds=dead)))
+    for launch in built.cells[0].launches:
+        launch.failure = msgspec.structs.replace(launch.failure, stderr_tail="Traceback\nRuntimeError: no luck\n")
+        launch.python, launch.backend_version = "3.11.7", None
+    shown = shown_profile(built)
+    assert "None" not in shown and "Python 3.11.7" in shown
+    assert shown.count("RuntimeError: no luck") == 8
