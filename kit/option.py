@@ -1,6 +1,6 @@
 """What the command line says of a request, in each field: the option that gives it, its help and its limits.
 
-    class CompareRequest(Request):
+    class CompareRequest(TypedRequest):
         allowed_pct: float | None = option("--fail-if-slower", "Exit 0 if …", "PCT", least=0)
 
 `kit.cli.options` makes the options of a command of it, in the order of the fields.
@@ -48,7 +48,7 @@ def several(*words: str | float, **more: Any) -> Any:  # noqa: ANN401
     return option(*words, usual=(), **more)
 
 
-class Request:
+class TypedRequest:
     """What a command is asked for: a field for each option. It never changes once it is made.
 
     It is no dataclass, as to make one would take some milliseconds at each start.

@@ -19,11 +19,11 @@ from kit.profile.cell import Task
 from kit.suites.request import RunRequest, variants_given
 from kit.suites.suite import VARIANT_NAME
 
-Program = str | Callable[..., Any]
+ProgramToMeasure = str | Callable[..., Any]
 
 
 def measure(
-    programs: Mapping[str, Program],
+    programs: Mapping[str, ProgramToMeasure],
     *,
     rounds: int | None = None,
     until_precision_pct: float | None = None,

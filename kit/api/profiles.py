@@ -31,7 +31,7 @@ from kit.report.records import Columns, Level, columns_of, records
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Names = str | Sequence[str]
+AxisNames = str | Sequence[str]
 
 
 @contextmanager
@@ -101,9 +101,9 @@ class Profiles(Sequence[Profile]):
     def compare(
         self,
         *,
-        rows: Names = (),
-        columns: Names = (),
-        split: Names = (),
+        rows: AxisNames = (),
+        columns: AxisNames = (),
+        split: AxisNames = (),
         metric: str = "step",
         baseline: str | None = None,
         filter: str | None = None,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from kit.audit.finding import SEVERITIES, SUMMARIES, Audit, AuditedProfile, Finding, NotChecked, RuleOutcome, Summary
-from kit.audit.rule import USUAL, Devices, Found, Rule, Scope, all_rules
+from kit.audit.rule import USUAL, Found, Rule, RuleDevices, Scope, all_rules
 from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
 from kit.compare.runs import Run
 from kit.profile.fields import Reason
@@ -18,7 +18,7 @@ from kit.profile.schema import Profile
 # Files of rules on what a machine does to a step; others are about how it was measured, and what.
 MACHINE_RULES = ("gpus", "host")
 # What the rules of a scope and a kind of device are called with, and the keys of group and cell of their findings.
-Subjects = Mapping[tuple[Scope, Devices], Sequence[tuple[Any, str, str]]]
+Subjects = Mapping[tuple[Scope, RuleDevices], Sequence[tuple[Any, str, str]]]
 
 
 def audit(runs: Sequence[MeasuredRun], rules: Sequence[Rule] | None = None) -> Audit:
@@ -47,8 +47,8 @@ def machine_findings(label: str, profile: Profile) -> list[Finding]:
 
 def audit_run(run: MeasuredRun, rules: Sequence[Rule]) -> Audit:
     """Return the audit of one profile; rules on several runs are not asked."""
-    subjects: dict[tuple[Scope, Devices], list[tuple[Any, str, str]]] = {}
-    for on in get_args(Devices):
+    subjects: dict[tuple[Scope, RuleDevices], list[tuple[Any, str, str]]] = {}
+    for on in get_args(RuleDevices):
         groups = [[cell for cell in group if _is_on(on, cell.cell.device)] for group in run.groups]
         subjects["cell", on] = [(cell, cell.group, cell.key) for group in groups for cell in group]
         subjects["group", on] = [(group, group[0].group, "") for group in groups if len(group) > 1]
@@ -67,7 +67,7 @@ def audit_together(audits: Sequence[Audit], runs: Sequence[MeasuredRun], rules: 
     """
     several: Subjects = {
         ("runs", on): [(runs, "", "")]
-        for on in get_args(Devices)
+        for on in get_args(RuleDevices)
         if len(runs) > 1 and any(_concerns(on, run) for run in runs)
     }
     parts = [*audits, _asked(rules, several, [])]
@@ -91,11 +91,11 @@ def audit_together(audits: Sequence[Audit], runs: Sequence[MeasuredRun], rules: 
     )
 
 
-def _is_on(on: Devices, device: str) -> bool:
+def _is_on(on: RuleDevices, device: str) -> bool:
     return on == "any" or (on == "cpu") == (device == "cpu")
 
 
-def _concerns(on: Devices, run: MeasuredRun) -> bool:
+def _concerns(on: RuleDevices, run: MeasuredRun) -> bool:
     return on == "any" or any(_is_on(on, result.cell.device) for result in run.profile.cells)
 
 

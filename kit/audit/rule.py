@@ -26,7 +26,7 @@ from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.profile.fields import Reason, Value
 
 Scope = Literal["cell", "group", "run", "runs"]
-Devices = Literal["any", "cpu", "accelerator"]
+RuleDevices = Literal["any", "cpu", "accelerator"]
 Codes = tuple[str, ...]
 SCOPES: dict[object, Scope] = {
     MeasuredCell: "cell",
@@ -55,8 +55,8 @@ class Found:
 
 
 Outcome = Found | NotMeasuredError | None
-Answer = Found | None | Iterator[Outcome]
-Check = TypeVar("Check", bound=Callable[[Any], Answer])
+RuleAnswer = Found | None | Iterator[Outcome]
+Check = TypeVar("Check", bound=Callable[[Any], RuleAnswer])
 
 
 class Rule(NamedTuple):
@@ -65,11 +65,11 @@ class Rule(NamedTuple):
     name: str
     severity: Severity  # the worst that it may find
     scope: Scope
-    on: Devices
+    on: RuleDevices
     at_least: float | None
     remedy: str | None  # code
     explains: Mapping[str, Codes]  # code of each of its findings -> codes that say less about the same
-    check: Callable[[Any], Answer]
+    check: Callable[[Any], RuleAnswer]
 
 
 _RULES: list[Rule] = []
@@ -81,7 +81,7 @@ def rule(
     severity: Severity,
     remedy: str | None = None,
     *,
-    on: Devices = "any",
+    on: RuleDevices = "any",
     at_least: float | None = None,
     explains: Codes = (),
 ) -> Callable[[Check], Check]:

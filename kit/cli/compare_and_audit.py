@@ -26,7 +26,7 @@ from kit.cli.options import (
     without_collector,
 )
 from kit.errors import KitError
-from kit.option import Request, flag, option, several
+from kit.option import TypedRequest, flag, option, several
 from kit.report.formats import USUAL
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def prices_given(texts: Sequence[str]) -> dict[str, float]:
     return prices
 
 
-class CompareRequest(Request):
+class CompareRequest(TypedRequest):
     """What `kit compare` is asked for."""
 
     profiles: tuple[Path, ...] = several("PROFILES")

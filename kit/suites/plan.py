@@ -27,7 +27,17 @@ from kit.profile.schema import PART, Group, ProgramSource, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.programs import programs_given, sources_of
 from kit.suites.request import OPTIONS, RunRequest
-from kit.suites.suite import FIELDS, QUICK_SUITE, Axes, Measure, Suite, SuiteError, check_choice, load_suite, suite_file
+from kit.suites.suite import (
+    FIELDS,
+    QUICK_SUITE,
+    Axes,
+    MeasureTable,
+    Suite,
+    SuiteError,
+    check_choice,
+    load_suite,
+    suite_file,
+)
 from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.workload_catalog import workload as workload_of
@@ -249,7 +259,7 @@ def _with_parameters(tables: list[Axes], parameters: Mapping[str, tuple[int, ...
     ]
 
 
-def _quick(suite: Suite) -> Measure:
+def _quick(suite: Suite) -> MeasureTable:
     """Return a look in minutes at what the suite measures: fewer rounds, a part of a fit, what its own table says."""
     measure, quick = suite.measure, load_suite(QUICK_SUITE).measure
     general = {

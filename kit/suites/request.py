@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kit.devices import DEVICES
-from kit.option import Request, flag, option, options_of, several
+from kit.option import TypedRequest, flag, option, options_of, several
 from kit.printable import printable_line
 from kit.profile.cell import Feed, Task
 from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
@@ -107,7 +107,7 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     return variants
 
 
-class RunRequest(Request):
+class RunRequest(TypedRequest):
     """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
     suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file

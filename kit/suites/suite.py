@@ -54,12 +54,12 @@ SHOWN_MAX = 40
 
 TomlPath = tuple[str | int, ...]
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=fields.COUNT_MAX)]
-Batch = Annotated[int, msgspec.Meta(ge=1, le=fields.BATCH_MAX)]
-Parameter = Annotated[int, msgspec.Meta(ge=1, le=fields.PARAMETER_MAX)]
-Devices = Annotated[int, msgspec.Meta(ge=1, le=fields.CPU_MAX)]  # and threads
-Rounds = Annotated[int, msgspec.Meta(ge=1, le=fields.ROUNDS_MAX)]
-Updates = Annotated[int, msgspec.Meta(ge=2, le=fields.COUNT_MAX)]  # the first is not timed
+CountFrom1 = Annotated[int, msgspec.Meta(ge=1, le=fields.COUNT_MAX)]
+BatchFrom1 = Annotated[int, msgspec.Meta(ge=1, le=fields.BATCH_MAX)]
+ParameterFrom1 = Annotated[int, msgspec.Meta(ge=1, le=fields.PARAMETER_MAX)]
+DevicesFrom1 = Annotated[int, msgspec.Meta(ge=1, le=fields.CPU_MAX)]  # and threads
+RoundsFrom1 = Annotated[int, msgspec.Meta(ge=1, le=fields.ROUNDS_MAX)]
+UpdatesFrom2 = Annotated[int, msgspec.Meta(ge=2, le=fields.COUNT_MAX)]  # the first is not timed
 Seconds = fields.Seconds
 
 
@@ -94,18 +94,18 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     backends: list[str]
     devices: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     tasks: list[Task] = msgspec.field(default_factory=lambda: ["train", "infer"])
-    batches: list[Batch] = msgspec.field(default_factory=lambda: [128])
-    parameters: dict[str, list[Parameter]] = {}  # of those workloads that have them, as units = [32, 64]
+    batches: list[BatchFrom1] = msgspec.field(default_factory=lambda: [128])
+    parameters: dict[str, list[ParameterFrom1]] = {}  # of those workloads that have them, as units = [32, 64]
     precisions: list[str] = msgspec.field(default_factory=lambda: ["float32"])
     compile_modes: list[str] = msgspec.field(default_factory=lambda: ["default"])
     feeds: list[Feed] = msgspec.field(default_factory=lambda: ["device"])
-    threads: list[Devices] = []  # none given: one for each usable CPU
-    batches_each: list[Batch] = []  # samples per step and device, in place of `batches`
+    threads: list[DevicesFrom1] = []  # none given: one for each usable CPU
+    batches_each: list[BatchFrom1] = []  # samples per step and device, in place of `batches`
     variants: list[str] = []  # none given: all of the suite's
-    device_counts: list[Devices] = msgspec.field(default_factory=lambda: [1])  # that share a batch
+    device_counts: list[DevicesFrom1] = msgspec.field(default_factory=lambda: [1])  # that share a batch
 
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rounds, and what a round is; docs/explanation/method.md has the evidence for the defaults.
 
     Raises:
@@ -113,20 +113,20 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
-    rounds: Rounds = 8
+    rounds: RoundsFrom1 = 8
     # With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
-    cycles: Rounds = 12
+    cycles: RoundsFrom1 = 12
     # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
     block_s: Seconds = 0.25
     # After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
     lead_in_s: Seconds = 0.02
     # A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
     warmup_s: Seconds = 1.0
-    warmup_steps: Count = 10
-    epochs: Rounds = 1
-    fit_rounds: Rounds | None = None  # in which fits are repeated; null: all
-    fit_steps: Updates | None = None  # of a fit at most; null: whole epochs
-    ceiling_rounds: Rounds | None = None  # in which operations stand beside networks; null: all
+    warmup_steps: CountFrom1 = 10
+    epochs: RoundsFrom1 = 1
+    fit_rounds: RoundsFrom1 | None = None  # in which fits are repeated; null: all
+    fit_steps: UpdatesFrom2 | None = None  # of a fit at most; null: whole epochs
+    ceiling_rounds: RoundsFrom1 | None = None  # in which operations stand beside networks; null: all
     energy_s: Seconds | None = None  # null: as long as the sensors need that are here; 0: no joules
     # Joules of one block say what a network costs; of all rounds, whether two differ.
     energy_rounds: Literal["all", "last"] = "last"
@@ -149,11 +149,11 @@ class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.request`)."""
 
     cells: Axes | list[Axes] | None = None
-    rounds: Rounds | None = None
-    cycles: Rounds | None = None
+    rounds: RoundsFrom1 | None = None
+    cycles: RoundsFrom1 | None = None
     warmup_s: Seconds | None = None
-    warmup_steps: Count | None = None
-    fit_steps: Updates | None = None
+    warmup_steps: CountFrom1 | None = None
+    fit_steps: UpdatesFrom2 | None = None
     share: list[str] | None = None
 
 
@@ -190,7 +190,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     compare: list[str] = []
     baseline: str | None = None  # value of the compared axis; null: the first
     cells: Axes | list[Axes]  # the cells of all tables, where there are several
-    measure: Measure = Measure()
+    measure: MeasureTable = MeasureTable()
     quick: Quick = Quick()
     variants: dict[str, VariantTable] = {}
     table: TableShape | None = None

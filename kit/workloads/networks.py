@@ -1,4 +1,4 @@
-"""The networks: adding one is adding an entry to `NETWORKS`. A `Family` is of networks that differ in whole numbers."""
+"""The networks: adding one is adding an entry to `NETWORKS`. Those of a `NetworkFamily` differ in whole numbers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kit.workloads.workload import (
     DecoderBlock,
     Dense,
     Dropout,
-    Family,
     Flatten,
     LastToken,
     LayerNorm,
     MaxPool2D,
+    NetworkFamily,
     Positions,
     RMSprop,
     SimpleRNN,
@@ -91,7 +91,7 @@ def _transformer(width: int, depth: int, heads: int, length: int) -> Workload:
     )
 
 
-NETWORKS: list[Workload | Family] = [
+NETWORKS: list[Workload | NetworkFamily] = [
     # The deep autoencoder of the five-nets system.
     Workload(
         name="autoencoder",
@@ -158,8 +158,8 @@ NETWORKS: list[Workload | Family] = [
         optimizer=SGD(learning_rate=0.01),
     ),
     # The deep bidirectional LSTM of the dblstm-har system, over windows of nine signals.
-    Family(name="dblstm", data="uci_har", defaults={"layers": 2, "units": 64}, build=_dblstm),
-    Family(
+    NetworkFamily(name="dblstm", data="uci_har", defaults={"layers": 2, "units": 64}, build=_dblstm),
+    NetworkFamily(
         name="transformer",
         data="mnist",
         defaults={"width": 64, "depth": 2, "heads": 4, "length": 28},

@@ -352,7 +352,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
+class NetworkFamily:
     """Networks that differ in whole numbers only, such as their layers and units."""
 
     name: str  # as in cells

@@ -15,10 +15,10 @@ from kit.workloads.datasets import DATA_SETS, SPLITS, DataError, Dataset, DataUn
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.installed import WorkloadError, installed
 from kit.workloads.networks import NETWORKS
-from kit.workloads.workload import Family, Workload
+from kit.workloads.workload import NetworkFamily, Workload
 
-WORKLOADS: dict[str, Workload | Family] = {network.name: network for network in NETWORKS}
-_added = installed("workload", (Workload, Family), [*WORKLOADS, *OPERATIONS])
+WORKLOADS: dict[str, Workload | NetworkFamily] = {network.name: network for network in NETWORKS}
+_added = installed("workload", (Workload, NetworkFamily), [*WORKLOADS, *OPERATIONS])
 WORKLOADS |= {name: added for name, (added, _) in _added.items()}
 DATASETS: dict[str, Dataset] = {data.name: data for data in DATA_SETS}
 DATASETS |= {name: added for name, (added, _) in installed("dataset", (Dataset,), DATASETS).items()}
@@ -75,7 +75,7 @@ def parameters_of(name: str) -> Mapping[str, int]:
         operation = OPERATIONS[name]
         return {} if operation.parameter is None else {operation.parameter: operation.sizes[0]}
     entry = WORKLOADS[name]
-    return entry.defaults if isinstance(entry, Family) else {}
+    return entry.defaults if isinstance(entry, NetworkFamily) else {}
 
 
 def workload(name: str, parameters: Mapping[str, int]) -> Workload:
@@ -93,6 +93,6 @@ def workload(name: str, parameters: Mapping[str, int]) -> Workload:
         if not 1 <= value <= PARAMETER_MAX:
             raise WorkloadError(f"{parameter} of {name} is {value}; give 1 to {PARAMETER_MAX}")
     try:
-        return entry.build(**{**known, **parameters}) if isinstance(entry, Family) else entry
+        return entry.build(**{**known, **parameters}) if isinstance(entry, NetworkFamily) else entry
     except ValueError as error:
         raise WorkloadError(f"{name}: {error}") from None

@@ -21,7 +21,7 @@ from kit import clock
 from kit.backends.backend_catalog import FRAMEWORKS, load
 from kit.runner.worker_spec import usable_cpus
 from kit.sensors.sources import EdgeCounters
-from kit.suites.suite import Measure
+from kit.suites.suite import MeasureTable
 from kit.worker.evidence import ThreadUse
 
 STAMPS = 20_000
@@ -72,7 +72,7 @@ def main():
     threads = read_us(ThreadUse().used, arguments.reads // 10)
     rows.append(("times of its threads", "", *(f"{value:.1f}" for value in threads)))
     printed(rows)
-    block_s = Measure().block_s
+    block_s = MeasureTable().block_s
     print(f"two reads: {100 * 2 * whole[0] / (block_s * 1e6):.3f} % of a block of {block_s} s")
     cost_ns = float(np.median([stamp_ns() for _ in range(11)]))
     print(f"a stamp: {cost_ns:.0f} ns, {100 * cost_ns / STEP_NS:.4f} % of a step of 1 ms")

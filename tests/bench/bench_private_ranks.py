@@ -33,7 +33,7 @@ from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.stats.estimate import t_quantile
 from kit.suites.plan import WorkerPlan
-from kit.suites.suite import Measure
+from kit.suites.suite import MeasureTable
 from kit.worker.messages import Join, Prepare
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def hold(backend):
         data={"mnist": "synthetic"},
     )  # fmt: skip
     group = Group(key="bench", cells=[cell.key], baseline=cell.key)
-    steps = replace(Measure().plan(), warmup_s=WARMUP_S)
+    steps = replace(MeasureTable().plan(), warmup_s=WARMUP_S)
     worker = RoundWorker(WorkerPlan("bench", [cell]), spec, Ranks(spec, StopFlag()), steps, [group], 0)
     try:
         worker.prepare()

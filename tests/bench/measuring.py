@@ -31,7 +31,7 @@ from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells, plan_with
 from kit.suites.request import RunRequest
-from kit.suites.suite import Axes, Measure, Suite, VariantTable
+from kit.suites.suite import Axes, MeasureTable, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
 from kit.workloads.workload_catalog import WORKLOADS
 
@@ -77,7 +77,7 @@ def run_rounds(  # noqa: PLR0917
         run = RunUnderWay.resume(out, RunRequest(variants=named))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
-        measure = Measure(rounds=rounds, cycles=cycles, share=["task"])
+        measure = MeasureTable(rounds=rounds, cycles=cycles, share=["task"])
         suite = Suite(
             name="bench", title="", compare=["variant"], cells=Axes(workloads=[], backends=[]), measure=measure
         )
@@ -119,7 +119,7 @@ class Held:
         before = {*psutil.Process().children()}
         asked = Ranks(spec, StopFlag())
         (supervisor,) = {*psutil.Process().children()} - before
-        self.worker = RoundWorker(WorkerPlan("bench", [cell]), spec, asked, Measure().plan(), [group], 0)
+        self.worker = RoundWorker(WorkerPlan("bench", [cell]), spec, asked, MeasureTable().plan(), [group], 0)
         try:
             self.worker.prepare()
             self.pid: int = supervisor.children()[0].pid

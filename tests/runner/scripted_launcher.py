@@ -21,7 +21,7 @@ from kit.profile.schema import Compilations, DataUsed, LaunchPart, Threads
 from kit.runner.worker_processes import WorkerFailed
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import plan_cells, plan_groups
-from kit.suites.suite import Axes, Measure, Suite, VariantTable
+from kit.suites.suite import Axes, MeasureTable, Suite, VariantTable
 from kit.worker import messages
 from kit.worker.messages import Done, Measured
 
@@ -270,7 +270,7 @@ def suite(*, backends=("tensorflow", "torch", "jax"), tasks=("train",), rounds=3
         name="x",
         title="x",
         cells=Axes(**{"workloads": ["mlp"]} | axes, backends=list(backends), tasks=list(tasks)),
-        measure=Measure(rounds=rounds, share=list(share)),
+        measure=MeasureTable(rounds=rounds, share=list(share)),
         variants={name: VariantTable() for name in variants},
         **fields,
     )
