@@ -31,7 +31,7 @@ from scipy.stats import beta
 from kit.profile.instruments import Energy, SensorReport
 from kit.runner.pacing import long_block_s
 from kit.sensors.nvml import LAG_MAX_NS
-from kit.sensors.sampler import Samples, Series
+from kit.sensors.sampler import Sampled, SensorSeries
 
 S = 1_000_000_000
 UPDATE_S, SPACING_S = 0.1, 0.1
@@ -88,8 +88,8 @@ def drawn(rng: np.random.Generator, kind: str, lag_s: float, lag_max_ns: int) ->
     reads_s += rng.exponential(0.004, reads_s.size)
     phase_s = rng.uniform(0, UPDATE_S)
     updated_s = np.floor((reads_s - phase_s) / UPDATE_S) * UPDATE_S + phase_s
-    series = Series(sensor, (reads_s * S).astype(int).tolist(), np.interp(updated_s, at_s, joules).tolist())
-    (energy,) = Samples([series]).energy(
+    series = SensorSeries(sensor, (reads_s * S).astype(int).tolist(), np.interp(updated_s, at_s, joules).tolist())
+    (energy,) = Sampled([series]).energy(
         "steady", [(int(begin_s * S), int((begin_s + block_s) * S))], samples=1, steps=1
     )
     return Drawn(energy, float(power_w[in_block].mean()))

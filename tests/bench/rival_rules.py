@@ -1,7 +1,7 @@
 """What the rules of other tools would say of the same launches: each as its own source has it, on what it would see.
 
 None of them knows launches: steps of all launches of a side are thrown together, or the side is one number. The kit's
-own rule is `kit.stats.verdict`.
+own rule is `kit.stats.estimate`.
 """
 
 from __future__ import annotations
