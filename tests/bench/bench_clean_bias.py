@@ -35,7 +35,7 @@ import numpy as np
 from measuring import printed
 from neighbours import BURST_S, MEAN_BURST_S
 
-from kit.compare import clean
+from kit.compare import clean as clean_rule
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch, Threads
@@ -194,7 +194,7 @@ def simulate(neighbour, ratio, rounds, rng):
 
 def launches(blocks):
     """Return a launch of each cell with the blocks of all rounds: the rule judges each cycle, whatever its round."""
-    cycles = np.arange(blocks.steps[0].size)
+    cycles = list(range(blocks.steps[0].size))
     measured = []
     for place, name in enumerate("ab"):
         cell = Cell(
@@ -207,7 +207,7 @@ def launches(blocks):
             feed="device",
             compile_mode="jit",
         )
-        steps, duration_ns, span_ns, busy_ns, cpu_ns = (array[place].ravel() for array in blocks)
+        steps, duration_ns, span_ns, busy_ns, cpu_ns = (array[place].ravel().tolist() for array in blocks)
         made = Blocks(
             cycle=cycles,
             begin_ns=cycles,
@@ -216,7 +216,7 @@ def launches(blocks):
             steps=steps,
             duration_ns=duration_ns,
             median_ns=duration_ns,
-            counters={"machine.busy_ns": busy_ns, "process.cpu_ns": cpu_ns, "machine.steal_ns": np.zeros(steps.size)},
+            counters={"machine.busy_ns": busy_ns, "process.cpu_ns": cpu_ns, "machine.steal_ns": [0] * len(steps)},
         )
         threads = Threads(requested=CPUS, reported=CPUS, reason=None, cpus=list(range(CPUS)))
         launch = Launch(cell_key=cell.key, group="g", round=0, process=name, started="", threads=threads, blocks=made)
@@ -227,19 +227,19 @@ def launches(blocks):
 @contextmanager
 def limit_of(most) -> Iterator[None]:
     """Let the kit's rule have another limit."""
-    before = clean.OTHERS_MOST
-    clean.OTHERS_MOST = most
+    before = clean_rule.OTHERS_MOST
+    clean_rule.OTHERS_MOST = most
     try:
         yield
     finally:
-        clean.OTHERS_MOST = before
+        clean_rule.OTHERS_MOST = before
 
 
 def by_others(most, blocks, measured):
     with limit_of(most):
         # All rounds are judged as one, so the limit of a round's mean is not in it. It matters where a block may show
         # more than the limit by chance, as here with 5 % alone.
-        clean.clean_cycles(measured, PLANNED)
+        clean_rule.clean_cycles(measured, PLANNED)
     flags = [cycle not in measured[0].left_out for cycle in measured[0].blocks.cycle]
     return np.reshape(flags, blocks.steps[0].shape)
 
@@ -279,7 +279,7 @@ def run_logs(blocks, clean, numbers, planned):
     for number in numbers:
         taken = np.flatnonzero(clean[number])[:PLANNED]
         ran = taken[-1] + 1 if taken.size == PLANNED else CYCLES
-        if taken.size >= clean.CYCLES_LEAST:
+        if taken.size >= clean_rule.CYCLES_LEAST:
             logs.append(log_ratio(blocks, number, taken))
             cycles.append((taken.size, ran))
         if len(logs) == planned:

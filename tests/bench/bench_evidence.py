@@ -119,7 +119,7 @@ def reduced(name, profile):
         runs, counted = group.samples, group.rounds
         names = {key: sample.name.removeprefix("variant ") for key, sample in runs.items()}
         cell = next(iter(runs.values())).cell
-        known = [known for part in group.parts for known in counted.rounds.get(part.key, {}).values()]
+        known = [known for part in group.parts for known in counted.by_group.get(part.key, {}).values()]
         groups.append(
             {
                 "cell": f"{cell.backend} {cell.workload} {cell.task}",

@@ -247,7 +247,7 @@ def print_durations(runs):
 def decisions(profile, rule):
     """Yield the log-ratios of each decision between like variants."""
     for group in run_of("", profile, all_cycles=rule == RULE_OF_ALL_CYCLES).groups:
-        if any(part.key in group.counted.disturbed for part in group.parts):
+        if any(part.key in group.rounds.disturbed for part in group.parts):
             continue
         samples = list(group.samples.values())
         for sample, other in zip(samples[::2], samples[1::2], strict=False):
