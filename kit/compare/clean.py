@@ -157,12 +157,12 @@ def _leave_out(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
 def _choose_quietest(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
     """Take the figures of a cell of disturbed groups alone from the quietest round of each."""
 
-    def disturbance(launch: LaunchRow) -> tuple[float, float]:
+    def unrest(launch: LaunchRow) -> tuple[float, float]:
         cycles = rounds.by_group[launch.group][launch.round]
         return max(cycles.others.values()), -cycles.clean / cycles.ran
 
     quietest: dict[str, LaunchRow] = {}
-    for launch in sorted((launch for launch in launches if launch.gives_number), key=disturbance):
+    for launch in sorted((launch for launch in launches if launch.gives_number), key=unrest):
         quietest.setdefault(launch.group, launch)
     has_energy = any(map(_has_joules, quietest.values()))
     for launch in launches:
