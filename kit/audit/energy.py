@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from kit.audit import limits
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.table import SUSTAINED_LEAST_PCT, sustained_step
@@ -16,6 +15,20 @@ from kit.devices import DEVICES
 from kit.profile.fields import Value, reason
 from kit.profile.instruments import Energy
 
+# An unaligned end costs up to one update: of a hundred, 1 %.
+UPDATES_NEEDED = 100
+# Counters and integrals of one GPU agree to 1 to 3 %.
+TIERS_APART_PCT = 5.0
+# A package and the platform around it are read at other moments: a few percent are no contradiction.
+PARTS_OVER_WHOLE = 1.05
+# A percentage of what the cell draws.
+IDLE_MOVED_PCT = 10.0
+# A GPU keeps its clocks up for some time after its last process has ended: an H100 draws 72 W idle, 106 W then, and
+# 122 W with a process that does nothing.
+CLOCKS_UP_RATIO = 2.0
+# Leakage grows with heat: a GPU that warms faster draws some tenths of a percent more within a block. NVML gives whole
+# degrees: one that changes within the block looks like a slope of up to 1.5 degrees over it.
+WARMING_C_PER_S, WARMING_C = 0.1, 1.5
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
 # Names of sensors of a whole platform, and beginnings of those of its parts. It is unknown what a Cray's accelerator
 # modules contain; its processors, one by one, are in cray.cpu.
@@ -106,8 +119,8 @@ def few_updates(cell: MeasuredCell) -> Found | None:
     if not counts:
         raise not_recorded("updates")
     updates, sensor = min(counts)
-    values: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": limits.UPDATES_NEEDED}
-    return Found(values) if updates < limits.UPDATES_NEEDED else None
+    values: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_NEEDED}
+    return Found(values) if updates < UPDATES_NEEDED else None
 
 
 @rule("warning", "other_sensor")
@@ -143,7 +156,7 @@ def sustained_differs(cell: MeasuredCell) -> Found:
     return Found({"difference_pct": steps.difference_pct, **steps._asdict()}, abs(steps.difference_pct))
 
 
-@rule("warning", "external_meter", on="accelerator", at_least=limits.TIERS_APART_PCT)
+@rule("warning", "external_meter", on="accelerator", at_least=TIERS_APART_PCT)
 @says("{who}: the energy counter and integrated power differ by {difference_pct:+.1f} %.")
 def counter_against_integral(cell: MeasuredCell) -> Found:
     """Find GPUs whose energy counter disagrees with their integrated power."""
@@ -161,7 +174,7 @@ def counter_against_integral(cell: MeasuredCell) -> Found:
     return Found({"difference_pct": worst, "launches": len(both)}, value=abs(worst))
 
 
-@rule("bad", "other_sensor", at_least=limits.PARTS_OVER_WHOLE)
+@rule("bad", "other_sensor", at_least=PARTS_OVER_WHOLE)
 @says("{who}: the parts drew {parts_w}, more than the {whole_w} of the whole ({whole}), so a sensor is wrong.")
 def part_larger_than_whole(cell: MeasuredCell) -> Found:
     """Find machines whose parts drew more power than the whole, according to their sensors."""
@@ -194,7 +207,7 @@ def no_idle(cell: MeasuredCell) -> Found | None:
     return Found({"sensor": lacking[0].sensor, **counts}) if lacking else None
 
 
-@rule("warning", "quiet_machine", at_least=limits.IDLE_MOVED_PCT)
+@rule("warning", "quiet_machine", at_least=IDLE_MOVED_PCT)
 @says(
     "{who}: idle power was {before_w} before the round and {after_w} after it ({sensor}; {gross_w} under load), so "
     "net joules are uncertain."
@@ -209,7 +222,7 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
         (100 * abs(before_w - after_w) / block.power_w, block, before_w, after_w)
         for block, before_w, after_w in known
         # A GPU that nobody else computed on keeps its clocks up after its last process: that is no other program.
-        if block.energy.idle_processes != 0 or max(before_w, after_w) > limits.CLOCKS_UP_RATIO * min(before_w, after_w)
+        if block.energy.idle_processes != 0 or max(before_w, after_w) > CLOCKS_UP_RATIO * min(before_w, after_w)
     ]
     if not moved:
         return None
@@ -218,7 +231,7 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
     return Found(values | {"gross_w": block.power_w}, moved_pct)
 
 
-@rule("warning", "longer_energy_warmup", on="accelerator", at_least=limits.WARMING_C_PER_S)
+@rule("warning", "longer_energy_warmup", on="accelerator", at_least=WARMING_C_PER_S)
 @says(
     "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while joules were measured "
     "({moved_c:.1f} °C in {block_s})."
@@ -232,7 +245,7 @@ def device_still_warming(cell: MeasuredCell) -> Found | None:
         raise not_recorded("warming_c_per_s")
     slope, block_s = max(slopes, key=lambda pair: abs(pair[0]))
     values = {"slope_c_per_s": slope, "moved_c": abs(slope) * block_s, "block_s": block_s}
-    return Found(values, value=abs(slope)) if values["moved_c"] > limits.WARMING_C else None
+    return Found(values, value=abs(slope)) if values["moved_c"] > WARMING_C else None
 
 
 @rule("warning", "whole_machine")

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 
-from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
 from kit.profile.fields import reason
 
+# Times as many threads as the framework that obeys: pools differ by a thread or two that wait and hand over work.
+HELD_BACK = 2
 # Names of variables that give memory to an allocator, and of those that set threads.
 ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACTION", "*PREALLOCATE", "*ALLOW_GROWTH")
 THREAD_SETTINGS = ("*NUM*THREADS", "*THREAD_LIMIT", "NPROC")
@@ -73,7 +74,7 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
     # Those that computed, else those that the framework reports; 0: neither is known.
     counts = [0 if known is None else known.used or known.reported or 0 for known in threads]
     bound_count, free_count = max(counts[: len(bound)]), min(counts[len(bound) :])
-    held_back = _is_any(name, THREAD_SETTINGS) and 0 < limits.HELD_BACK * bound_count <= free_count
+    held_back = _is_any(name, THREAD_SETTINGS) and 0 < HELD_BACK * bound_count <= free_count
     identity, variant = bound[0].run.profile.identity, bound[0].variant
     set_by = "image" if variant is not None and variant.image is not None else "not recorded"
     if identity.text(f"environment.{name}") == value:

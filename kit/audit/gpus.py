@@ -7,13 +7,21 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NoReturn
 
-from kit.audit import limits
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.devices.gpu import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
 from kit.profile.fields import Reason, Value, reason
 from kit.profile.schema import Launch
 
+# Boost clocks move in steps of 15 MHz, under 1 % of the rated clock.
+RATED_FRACTION = 0.985
+# Five steps of 15 MHz, and more than what a verdict calls the same for a step that the clock bounds.
+CLOCKS_APART_PCT = 3.0
+# Utilization says that some kernel ran, not that it computed. While a kernel computes, GPM's activities are tens of
+# percent of the time for which its multiprocessors have work; a kernel that waits or spins has work and no activity.
+FULL_PCT, COMPUTING_FRACTION = 95.0, 0.05
+# A host that feeds the GPU one kernel of 1 ms each 100 ms is seen in the utilization: at 0 nothing ran at all.
+USED_PCT = 0.0
 # Beginnings of the names of accelerators' sensors.
 ACCELERATOR_SENSORS = ("nvml.", "tpu.")
 # NVML's clocks event reasons, as sensors name them, that halve the clock or worse.
@@ -100,7 +108,7 @@ def power_capped(cell: MeasuredCell) -> Found | None:
         raise not_recorded("power, frequency, power_cap_w")
     # Below its cap a GPU has another reason to be slow; the slowest of those is shown before any that is at its cap.
     at_cap = [gpu for gpu in held_back if reaches_cap(gpu["power_max_w"], gpu["cap_w"])]
-    slow = [gpu for gpu in held_back if gpu["clock_mhz"] < limits.RATED_FRACTION * gpu["rated_mhz"]]
+    slow = [gpu for gpu in held_back if gpu["clock_mhz"] < RATED_FRACTION * gpu["rated_mhz"]]
     below = [gpu for gpu in slow if gpu not in at_cap]
     if not below and not at_cap:
         return None
@@ -162,7 +170,7 @@ def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
                 yield Found(values | {"boards": len(by_gpu), "board": name}, profile=label)
 
 
-@rule("warning", "lock_clocks", on="accelerator", at_least=limits.CLOCKS_APART_PCT)
+@rule("warning", "lock_clocks", on="accelerator", at_least=CLOCKS_APART_PCT)
 @says("{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).")
 def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     """Find groups whose cells ran at different clocks in the same rounds."""
@@ -229,14 +237,14 @@ def device_shared(cell: MeasuredCell) -> Found | None:
 def gpu_full_but_not_computing(cell: MeasuredCell) -> Found | None:
     """Find cells whose GPU reported full utilization while it neither computed nor moved memory."""
     full_pct = statistics.fmean(_needed(cell, "utilization").values())
-    if full_pct < limits.FULL_PCT:
+    if full_pct < FULL_PCT:
         return None
     activities = [_gauge(cell, f"{name}_activity").values() for name in ("sm", "tensor", "fp32", "dram")]
     if not all(activities):
         _raise_unread(cell, "tensor_activity")
     sm_pct, *computing_pct = map(statistics.fmean, activities)
     # A small kernel fills few multiprocessors; what it computes is measured against these.
-    if max(computing_pct) > limits.COMPUTING_FRACTION * sm_pct:
+    if max(computing_pct) > COMPUTING_FRACTION * sm_pct:
         return None
     named = dict(zip(("tensor_pct", "fp32_pct", "dram_pct"), computing_pct, strict=True))
     return Found({"utilization_pct": full_pct, **named}, 100.0)
@@ -248,4 +256,4 @@ def device_declared_not_used(cell: MeasuredCell) -> Found | None:
     """Find cells whose device showed no activity during the blocks."""
     busy_pct = statistics.fmean(_needed(cell, "utilization").values())
     values: dict[str, Value] = {"device": cell.cell.device, "utilization_pct": busy_pct}
-    return Found(values, 100.0) if busy_pct <= limits.USED_PCT else None
+    return Found(values, 100.0) if busy_pct <= USED_PCT else None

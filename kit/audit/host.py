@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kit.audit import limits
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.compare.clean import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
 from kit.profile.fields import Value, reason
+
+# Cells without a problem had 0 to 2 % of their CPU time in the kernel, one that no remedy helped any further 10 %,
+# those that a remedy helped 14 to 49 %.
+KERNEL_PCT = 12.0
+# The kernel samples user and kernel time at its ticks, 4 ms: 0.5 s are 125 samples, and 12 % is then right to 3 %.
+CPU_TIME_NEEDED_NS = 500_000_000
+# A fraction of the threads. Small steps never fill all CPUs; below a half, the threads mostly wait.
+CPUS_IDLE_FRACTION = 0.5
+# An idle CPU is often in the nature of a small step: it is half as urgent as time that is spent on something useless.
+IDLE_URGENCY = 0.5
+# Counters and threads that come and go blur the use by a few percent; a quarter more is another thread pool.
+CPUS_BEYOND_PCT = 25.0
+# 256 pages from a fast disk, 100 µs each, are 2.5 % of the time; a machine that moves unused memory out swaps less.
+SWAPPED_B_PER_S = 1 << 20
+# As for throttling: from here on, a step is off by more than what a verdict calls the same.
+MEMORY_PRESSURE_PCT = 1.0
+# Pools with more threads than CPUs wait for a CPU by themselves: cells without a problem had up to 38 %.
+CPU_PRESSURE_PCT = 60.0
+# 40 MiB: nodes borrow less of each other while a process starts.
+NUMA_PAGES = 10_000
+# 1 MiB per second of the run, as of swapped memory. A longer run borrows more of whatever else the machine does.
+NUMA_PAGES_PER_S = 256
 
 
 @rule(
@@ -61,12 +82,12 @@ def contention(cell: MeasuredCell) -> Found | None:
 def cpus_idle(cell: MeasuredCell) -> Found | None:
     """Find cells that use far fewer CPUs than they have threads."""
     used, threads = _cpus_and_threads(cell)
-    if threads == 1 or used >= limits.CPUS_IDLE_FRACTION * threads:
+    if threads == 1 or used >= CPUS_IDLE_FRACTION * threads:
         return None
-    return Found({"cpus_used": used, "threads": threads}, limits.IDLE_URGENCY * 100 * (1 - used / threads))
+    return Found({"cpus_used": used, "threads": threads}, IDLE_URGENCY * 100 * (1 - used / threads))
 
 
-@rule("warning", "equal_threads", on="cpu", at_least=limits.CPUS_BEYOND_PCT)
+@rule("warning", "equal_threads", on="cpu", at_least=CPUS_BEYOND_PCT)
 @says("{who}: {cpus_used:.1f} CPUs are busy, although {threads} threads were requested.")
 def cpus_beyond(cell: MeasuredCell) -> Found:
     """Find cells that use more CPUs than they were given threads."""
@@ -81,7 +102,7 @@ def _cpus_and_threads(cell: MeasuredCell) -> tuple[float, int]:
     return blocks.sums[0] / blocks.total_ns, threads.requested
 
 
-@rule("warning", "more_memory", at_least=limits.SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))
+@rule("warning", "more_memory", at_least=SWAPPED_B_PER_S, explains=("memory_pressure", "stalls"))
 @says("{who}: the machine swapped {in_b} in and {out_b} out during {blocks_s} of blocks.")
 def swapped(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks the machine swapped memory in or out."""
@@ -93,7 +114,7 @@ def swapped(cell: MeasuredCell) -> Found:
     return Found(values, 100.0, value=(in_b + out_b) / seconds)
 
 
-@rule("warning", "more_memory", at_least=limits.MEMORY_PRESSURE_PCT)
+@rule("warning", "more_memory", at_least=MEMORY_PRESSURE_PCT)
 @says("{who}: some task waited for memory {some_pct:.1f} % of the time, all tasks {full_pct:.1f} %.")
 def memory_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks tasks of the machine waited for memory."""
@@ -101,7 +122,7 @@ def memory_pressure(cell: MeasuredCell) -> Found:
     return Found({"some_pct": some_pct, "full_pct": full_pct}, some_pct)
 
 
-@rule("note", "quiet_machine", on="cpu", at_least=limits.CPU_PRESSURE_PCT)
+@rule("note", "quiet_machine", on="cpu", at_least=CPU_PRESSURE_PCT)
 @says("{who}: some task waited for a CPU {some_pct:.0f} % of the time.")
 def cpu_pressure(cell: MeasuredCell) -> Found:
     """Find cells during whose blocks some task waited for a CPU most of the time."""
@@ -134,7 +155,7 @@ def numa_remote(run: MeasuredRun) -> Found | None:
     before, after = run.profile.state.before, run.profile.state.after
     first_ns, last_ns = before.raw_ns, None if after is None else after.raw_ns
     run_s = 0.0 if first_ns is None or last_ns is None else (last_ns - first_ns) / 1e9
-    is_remote = pages >= max(limits.NUMA_PAGES, limits.NUMA_PAGES_PER_S * run_s)
+    is_remote = pages >= max(NUMA_PAGES, NUMA_PAGES_PER_S * run_s)
     if used == 1 and not is_remote:
         run.growth("numa_misses")  # raises where it was not recorded
         return None
@@ -173,7 +194,7 @@ def clock_not_synchronized(run: MeasuredRun) -> Found | None:
     return None if run.was("clock_synchronized") else Found({})
 
 
-@rule("note", "try_variant", at_least=limits.KERNEL_PCT, explains=("kernel_share",))
+@rule("note", "try_variant", at_least=KERNEL_PCT, explains=("kernel_share",))
 @says(
     "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel, with {faults_per_step:,.0f} page faults "
     "per step."
@@ -189,7 +210,7 @@ def page_faults(cell: MeasuredCell) -> Found | None:
     return Found(values, kernel_pct, remedy=other_allocator(cell.variant))
 
 
-@rule("note", "count_system_calls", at_least=limits.KERNEL_PCT)
+@rule("note", "count_system_calls", at_least=KERNEL_PCT)
 @says(
     "{who}: {kernel_share_pct:.0f} % of the CPU time goes to the kernel ({kernel_per_step_ns} per step), and page "
     "faults are not the reason."
@@ -204,7 +225,7 @@ def _kernel_time(cell: MeasuredCell) -> tuple[float, float]:
     """Return the kernel's part of the CPU time in percent, and its nanoseconds per step."""
     blocks = cell.counted("process.user_ns", "process.system_ns")
     user_ns, system_ns = blocks.sums
-    if user_ns + system_ns < limits.CPU_TIME_NEEDED_NS:
-        why = reason("too_little_cpu_time", cpu_ns=user_ns + system_ns, needed_ns=limits.CPU_TIME_NEEDED_NS)
+    if user_ns + system_ns < CPU_TIME_NEEDED_NS:
+        why = reason("too_little_cpu_time", cpu_ns=user_ns + system_ns, needed_ns=CPU_TIME_NEEDED_NS)
         raise NotMeasuredError(why)
     return 100 * system_ns / (user_ns + system_ns), blocks.per_step[1]

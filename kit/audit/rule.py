@@ -1,6 +1,6 @@
 """A rule: a function that returns what it found, under decorators with its severity, remedy, limit and sentence.
 
-    @rule("warning", "more_memory", at_least=limits.MEMORY_PRESSURE_PCT)
+    @rule("warning", "more_memory", at_least=MEMORY_PRESSURE_PCT)
     @says("{who}: some task waited for memory {some_pct:.1f} % of the time.")
     def memory_pressure(cell: MeasuredCell) -> Found:
         ...

@@ -6,7 +6,6 @@ import math
 import statistics
 from operator import itemgetter
 
-from kit.audit import limits
 from kit.audit.finding import Severity
 from kit.audit.remedies import other_allocator
 from kit.audit.rule import Found, rule, says
@@ -18,6 +17,19 @@ from kit.profile.fields import reason
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
 from kit.workloads.device_operations import is_operation
 
+# A mean lies 1 to 3 % above its median by common jitter.
+STALLED_PCT = 5.0
+# Ceilings are measured at other moments than networks: on shared machines speed differs between them by a third and
+# more, and by a factor of two beside a busy program. A step that computes nothing is above by orders of magnitude.
+CEILINGS_REACHED, CEILINGS_IMPOSSIBLE = 1.5, 3.0
+# Beside as many busy programs as CPUs, threads that spin for each other took ten times as long as alone. So a product
+# whose best block others disturbed shows only what is above it by far more.
+DISTURBED_CEILINGS_REACHED = 30.0
+# A fraction of an empty dispatch. A program that calls its framework directly saves some of it.
+DISPATCH_FRACTION = 0.5
+# In the reference profiles input takes little time: 101 of 105 fits are below 10 %. One that a neighbor
+# disturbed is at 30 %, so a warning needs several fits.
+INPUT_PCT, INPUT_WARNED_PCT = 10.0, 25.0
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
 LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}
 
@@ -42,7 +54,7 @@ def recompiles(cell: MeasuredCell) -> Found | None:
     )
 
 
-@rule("warning", "see_latency", at_least=limits.STALLED_PCT)
+@rule("warning", "see_latency", at_least=STALLED_PCT)
 @says("{who}: occasional slow steps take {stalled_pct:.0f} % of the time; the median hides them.")
 def stalls(cell: MeasuredCell) -> Found | None:
     """Find cells in which occasional slow steps take a noticeable part of the time."""
@@ -125,7 +137,7 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     empty = named("empty", beside(cell.cell, ceilings) or ceilings)
     empty_ns = min((ceiling.step_ns for ceiling in empty), default=0.0)
     is_program = cell.cell.precision == OWN
-    if step_ns < limits.DISPATCH_FRACTION * empty_ns:
+    if step_ns < DISPATCH_FRACTION * empty_ns:
         # A program may compute without a framework.
         values = {"step_ns": step_ns, "empty_ns": empty_ns}
         return Found(values, 100.0, code="shorter_than_dispatch", severity="warning" if is_program else "bad")
@@ -134,16 +146,16 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
         is_unknown = product is not None or (is_program and empty)
         raise NotMeasuredError(reason("work_not_known" if is_unknown else "ceilings_not_measured"))
     reached = 1e9 * work.least_flops / step_ns
-    if reached <= limits.CEILINGS_REACHED * product.rate:
+    if reached <= CEILINGS_REACHED * product.rate:
         return None
-    if product.is_disturbed and reached <= limits.DISTURBED_CEILINGS_REACHED * product.rate:
+    if product.is_disturbed and reached <= DISTURBED_CEILINGS_REACHED * product.rate:
         raise NotMeasuredError(reason("ceilings_disturbed", operation=product.name))
     rates = {"reached_gflop_s": reached / 1e9, "ceiling_gflop_s": product.rate / 1e9}
-    severity: Severity = "bad" if reached > limits.CEILINGS_IMPOSSIBLE * product.rate else "warning"
+    severity: Severity = "bad" if reached > CEILINGS_IMPOSSIBLE * product.rate else "warning"
     return Found({**rates, "operation": product.name, "step_ns": step_ns}, 100.0, severity=severity)
 
 
-@rule("warning", "resident_batches", at_least=limits.INPUT_PCT)
+@rule("warning", "resident_batches", at_least=INPUT_PCT)
 @says("{who}: the fit waits for its input {input_pct:.0f} % of the time.")
 def input_bound(cell: MeasuredCell) -> Found:
     """Find fits that wait for their input."""
@@ -153,7 +165,7 @@ def input_bound(cell: MeasuredCell) -> Found:
     if not ratios:
         raise not_recorded("reference steps")
     input_pct = 100 * (1 - 1 / statistics.median(ratios))
-    is_sure = input_pct >= limits.INPUT_WARNED_PCT and len(ratios) >= ROUNDS_FOR_VERDICT
+    is_sure = input_pct >= INPUT_WARNED_PCT and len(ratios) >= ROUNDS_FOR_VERDICT
     return Found(
         {"input_pct": input_pct, "fits": len(ratios)},
         input_pct,

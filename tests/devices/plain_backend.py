@@ -35,7 +35,7 @@ SHORTENED = {
         ("IDLE_ERROR_SHARE_MAX = 0.2", "IDLE_ERROR_SHARE_MAX = 0.8"),
     ),
     "sensors/nvml.py": (("LAG_MAX_NS = 1_500_000_000", "LAG_MAX_NS = 100_000_000"),),
-    "audit/limits.py": (("UPDATES_NEEDED = 100", "UPDATES_NEEDED = 10"),),
+    "audit/energy.py": (("UPDATES_NEEDED = 100", "UPDATES_NEEDED = 10"),),
     "runner/response.py": (("LOADS, LOAD_S, IDLE_S = 3, 4.0, 3.0", "LOADS, LOAD_S, IDLE_S = 3, 2.6, 1.7"),),
     "suites/first-hour.toml": (
         ("width = [1024], depth = [8]", "width = [64], depth = [1]"),
