@@ -13,16 +13,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from kit import backends
-from kit.backends.entry import BackendEntry, BackendError, keeps_defaults
-from kit.workloads.installed import discover, installed
+from kit.backends.entry import BackendEntry, BackendError, keeps_defaults, kit_entries
+from kit.distribution import installed
 
 if TYPE_CHECKING:
     from kit.backends.protocol import Backend, Runnable
     from kit.profile.cell import Cell
 
-_entries = discover(backends, BackendEntry, "about")
-_packages = {name: f"{backends.__name__}.{name}" for name in _entries}
+_entries = kit_entries()
+_packages = {name: f"{__package__}.{name}" for name in _entries}
 _added = installed("backend", (BackendEntry,), _entries, lambda point: import_module(f"{point.value}.about").ENTRY)
 for _name, (_entry, _point) in _added.items():
     _entries[_name], _packages[_name] = _entry, _point.value

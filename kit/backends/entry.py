@@ -7,8 +7,11 @@ an accelerator's settings to each framework. Otherwise Steadykit makes them the 
 from __future__ import annotations
 
 import os
+import pkgutil
 from collections.abc import Mapping
 from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kit.environment import FRAMEWORK_DEFAULTS, PROCESS_EACH, PYTHON_PREFIX
@@ -68,6 +71,12 @@ class BackendEntry(NamedTuple):
     def untranslated(self, layer: object) -> BackendError:
         """Return the error for a layer that this backend has no translation of."""
         return BackendError(f"{self.title} cannot run the layer {type(layer).__name__}: it has no translation; add one")
+
+
+def kit_entries() -> dict[str, BackendEntry]:
+    """Return the entry of each folder of `kit/backends/` by its name; nothing else of a folder is imported."""
+    folders = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg]
+    return {name: import_module(f"{__package__}.{name}.about").ENTRY for name in folders}
 
 
 def decided_by_environment(entry: BackendEntry, variables: Mapping[str, str], threads_set: bool) -> dict[str, str]:

@@ -243,11 +243,9 @@ def table_with_published(profiles: Sequence[tuple[str, Profile]]) -> SuiteTable 
 
 def framework_titles(used: Iterable[str]) -> dict[str, str]:
     """Return each backend as people write it; of other distributions only where one of those used is no own one."""
-    from kit import backends
-    from kit.backends.entry import BackendEntry
-    from kit.workloads.installed import discover
+    from kit.backends.entry import kit_entries
 
-    known = discover(backends, BackendEntry, "about")
+    known = kit_entries()
     if not known.keys() >= set(used):
         from kit.backends.backend_catalog import CATALOG
 

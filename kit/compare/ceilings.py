@@ -121,9 +121,8 @@ def cost(cell: Cell) -> Cost | None:
 @lru_cache(maxsize=1024)
 def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: object) -> Cost | None:
     # The catalog of networks takes a tenth of a second to import; most tables do not need it.
-    from kit.workloads.installed import WorkloadError
     from kit.workloads.workload import cost_of
-    from kit.workloads.workload_catalog import WORKLOADS, workload
+    from kit.workloads.workload_catalog import WORKLOADS, WorkloadError, workload
 
     if name not in WORKLOADS:
         return None

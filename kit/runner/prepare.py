@@ -14,7 +14,7 @@ from kit.backends.entry import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices import DEVICES
-from kit.distribution import install_command
+from kit.distribution import adding_distributions, install_command
 from kit.engine.connection import local_engine
 from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
@@ -41,7 +41,6 @@ from kit.suites.plan import Plan
 from kit.version import __version__
 from kit.workloads.datasets import data_folder
 from kit.workloads.device_operations import networks_among
-from kit.workloads.installed import adding_distributions
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, resolve_data
 
 

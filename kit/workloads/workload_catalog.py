@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kit.distribution import installed
+from kit.errors import KitError
 from kit.profile.fields import PARAMETER_MAX, Reason
 from kit.profile.schema import SYNTHETIC, DataChoice
 from kit.workloads.datasets import DATA_SETS, SPLITS, DataError, Dataset, DataUnavailableError
 from kit.workloads.device_operations import OPERATIONS
-from kit.workloads.installed import WorkloadError, installed
 from kit.workloads.networks import NETWORKS
 from kit.workloads.workload import NetworkFamily, Workload
 
@@ -22,6 +23,10 @@ _added = installed("workload", (Workload, NetworkFamily), [*WORKLOADS, *OPERATIO
 WORKLOADS |= {name: added for name, (added, _) in _added.items()}
 DATASETS: dict[str, Dataset] = {data.name: data for data in DATA_SETS}
 DATASETS |= {name: added for name, (added, _) in installed("dataset", (Dataset,), DATASETS).items()}
+
+
+class WorkloadError(KitError):
+    """A workload is not there, or has no such parameter."""
 
 
 class Resolved(NamedTuple):
