@@ -26,23 +26,6 @@ from kit.profile.schema import Compilations
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
-__all__ = [
-    "ALONE",
-    "HEARTBEAT_LIMIT_S",
-    "Backend",
-    "Compilations",
-    "DeviceBatch",
-    "HostBatch",
-    "Program",
-    "RankGroup",
-    "Runnable",
-    "StepOutput",
-    "Stepping",
-    "ThreadSetting",
-    "all_reduces",
-    "kernel_ops",
-]
-
 DeviceBatch: TypeAlias = Any  # whatever the framework keeps a batch in
 StepOutput: TypeAlias = Any  # a device handle: a loss or logits
 # The variables of gloo and NCCL that name the interface by which ranks reach each other.

@@ -14,14 +14,7 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from kit.cli.options import (
-    PROFILE,
-    format_options,
-    option_from,
-    options_from,
-    print_report,
-    say,
-)
+from kit.cli.options import PROFILE, format_options, option_from, options_from, print_report, say
 from kit.devices import DEVICES
 from kit.errors import EXIT_INTERRUPTED
 from kit.printable import printable

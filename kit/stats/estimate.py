@@ -156,11 +156,6 @@ def standard_error(values: Collection[float]) -> float | None:
     return math.sqrt(sum([(value - mean) ** 2 for value in values]) / (count - 1) / count)
 
 
-def over_rounds(log_ratios: Sequence[float]) -> Estimate | None:
-    """Return the difference that the rounds' log-ratios show, or None below two rounds."""
-    return over(log_ratios) if len(log_ratios) > 1 else None
-
-
 def rounds_for(known: Estimate, half_width: float, level: float) -> int | None:
     """Return how many rounds give the interval of the mean logarithm, at `level`, that half width, above 0.
 

@@ -21,14 +21,7 @@ from kit.profile.cell import Feed, Task
 from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
 from kit.profile.instruments import ClockChoice
 from kit.suites.programs import program_file
-from kit.suites.suite import (
-    DEFAULT_SUITE,
-    QUICK_SUITE,
-    VARIANT_NAME,
-    SuiteError,
-    VariantTable,
-    suite_file,
-)
+from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, VARIANT_NAME, SuiteError, VariantTable, suite_file
 
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.protocol import Backend, DeviceBatch, HostBatch, Runnable
+from kit.backends.protocol import Backend, DeviceBatch, Runnable
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
@@ -41,7 +41,7 @@ from kit.sensors.linux import TICK_NS
 from kit.sensors.sources import FAILURES
 from kit.worker.inputs import Inputs
 from kit.workloads.parity_proof import PARITY_STEPS, parity_form
-from kit.workloads.seeded_arrays import initial_weights, pool_sha256, weights_sha256
+from kit.workloads.seeded_arrays import HostBatch, initial_weights, pool_sha256, weights_sha256
 from kit.workloads.workload import Workload
 
 # Read and hashed in about 10 ms by a processor without instructions for SHA-256. People's own packages have fewer; a

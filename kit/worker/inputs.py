@@ -7,11 +7,11 @@ from functools import lru_cache
 from itertools import cycle
 from typing import NamedTuple
 
-from kit.backends.protocol import DeviceBatch, HostBatch, Program, RankGroup
+from kit.backends.protocol import DeviceBatch, Program, RankGroup
 from kit.profile.cell import Cell
 from kit.profile.schema import DataUsed
 from kit.workloads.datasets import Dataset, Samples, Split
-from kit.workloads.seeded_arrays import batch_pool, part_of, pool_sha256
+from kit.workloads.seeded_arrays import HostBatch, batch_pool, part_of, pool_sha256
 from kit.workloads.workload import Workload
 from kit.workloads.workload_catalog import dataset, workload
 

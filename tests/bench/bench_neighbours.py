@@ -49,7 +49,7 @@ from kit.compare.notes import read_run as run_of
 from kit.compare.ratios import log_ratios
 from kit.compare.verdicts import Family
 from kit.profile.store import read_profile
-from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over, over_rounds
+from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES, Estimate, judge, over
 
 STEP = METRICS["step_ns"]
 
@@ -144,9 +144,9 @@ def print_ratios(by_kind):
     for key, title in titles:
         for (kind, rule), of in sums.items():
             logs, counted, ran = of.get(key, {}).get(title, ([], 0, 0))
-            known = over_rounds(logs)
-            ratio = "–" if known is None else Interval(known.ratio, *known.interval())
-            sd = "–" if known is None else spread(logs)
+            known = over(logs)
+            ratio = "–" if not known.has_interval else Interval(known.ratio, *known.interval())
+            sd = "–" if not known.has_interval else spread(logs)
             rows.append((title, kind, rule, len(logs), ratio, sd, f"{counted} of {ran}"))
     printed(rows)
 

@@ -32,7 +32,7 @@ from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import read_profile
 from kit.runner.target import interpreter_for
-from kit.stats.estimate import over_rounds
+from kit.stats.estimate import over
 
 NETWORKS = ["mlp", "cnn", "cnn_small", "rnn", "lstm", "autoencoder", "dblstm", "transformer"]
 LOOPS = {"tensorflow": ["tf.function"], "torch": ["quickstart"], "jax": ["nnx.jit", "functional"]}
@@ -81,11 +81,11 @@ def judge(profile, group):
     rows, ratios, highs = [], [], []
     for loop in loops:
         logs = list(log_ratios(METRICS["step_ns"], samples[kit_cell], samples[loop]).values())
-        difference = over_rounds(logs)
+        difference = over(logs)
         ratios.append(math.exp(statistics.fmean(logs)) if logs else math.inf)
-        highs.append(difference.high if difference else math.inf)
+        highs.append(difference.high if difference.has_interval else math.inf)
         shown = (f"{ratios[-1]:.4f}", "–")
-        if difference:
+        if difference.has_interval:
             sd = difference.se_log * math.sqrt(difference.count)
             shown = (Interval(difference.ratio, difference.low, difference.high), f"{100 * sd:.1f}")
         rows.append((name_of(samples[kit_cell].cell), samples[loop].cell.variant, shown[0], len(logs), shown[1]))

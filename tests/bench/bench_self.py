@@ -32,7 +32,7 @@ from kit.compare.ratios import log_ratios
 from kit.compare.runs import run_of
 from kit.profile.cell import Variant
 from kit.profile.store import launch_id, read_profile, read_steps
-from kit.stats.estimate import RULE, judge, over, over_rounds
+from kit.stats.estimate import RULE, judge, over
 
 SCALED = 1.03
 SETS = (3, 4, 5, 8)
@@ -138,7 +138,7 @@ def print_verdicts(cells):
         counts = []
         for cell in cells:
             sets = [cell.logs[part] for part in cell.disjoint(k)]
-            differences = [over_rounds(logs) for logs in sets]
+            differences = [over(logs) for logs in sets]
             alarms = sum(says(logs) in ("faster", "slower") for logs in sets)
             covered = sum(difference.low <= 1 <= difference.high for difference in differences)
             counts.append((alarms, covered, len(sets)))
@@ -192,7 +192,7 @@ def main():
         cells += [SelfCell(profile, steps, group) for group in profile.groups]
     rows = [("A/A", "rounds", "SD over rounds [95 %]", "ratio of all [95 %]")]
     for cell in cells:
-        whole = over_rounds(cell.logs)
+        whole = over(cell.logs)
         ratio = Interval(whole.ratio, whole.low, whole.high)
         rows.append((cell.name, len(cell.logs), spread(cell.logs), ratio))
     printed(rows)

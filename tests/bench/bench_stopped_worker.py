@@ -28,7 +28,7 @@ from subprocess import Popen
 
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
-from kit.stats.estimate import over_rounds
+from kit.stats.estimate import over
 
 BLOCK_S = 0.25
 WAYS = ("at once", "sleepers", "members")
@@ -83,10 +83,10 @@ class Found:
     def ratio(self, way, other):
         """Return the ratio of the rounds' median steps, with its interval."""
         rounds = sorted({number for number, _ in self.logs})
-        difference = over_rounds(
-            [self._log_ratio(self.logs[number, way], self.logs[number, other]) for number in rounds]
-        )
-        return Interval(difference.ratio, difference.low, difference.high) if difference else "two rounds at least"
+        difference = over([self._log_ratio(self.logs[number, way], self.logs[number, other]) for number in rounds])
+        if not difference.has_interval:
+            return "two rounds at least"
+        return Interval(difference.ratio, difference.low, difference.high)
 
     def _log_ratio(self, a, b):
         if len(a) != len(b):  # not of the same repetitions

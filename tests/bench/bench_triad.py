@@ -42,7 +42,7 @@ from kit.compare.notes import read_run
 from kit.compare.ratios import log_ratios
 from kit.profile.store import read_profile
 from kit.runner.worker_spec import usable_cpus
-from kit.stats.estimate import over_rounds
+from kit.stats.estimate import over
 
 ALONE, LOOP, TRIAD = "alone", "loop", "triad"
 ARRAY_B = 64 << 20
@@ -117,8 +117,8 @@ def read_results(folder):
 
 def interval(logs):
     """Return the ratio with its interval; of one logarithm without."""
-    known = over_rounds(logs)
-    if known is None:
+    known = over(logs)
+    if not known.has_interval:
         return f"{math.exp(logs[0]):.4f}" if logs else "–"
     return Interval(known.ratio, *known.interval())
 

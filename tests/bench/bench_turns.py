@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
-from kit.stats.estimate import over_rounds
+from kit.stats.estimate import over
 from kit.suites.plan import GROUP_CELLS_MAX
 
 BLOCK_S = 0.25
@@ -57,7 +57,7 @@ def main():
     in_turns, by_itself = np.median(turns, axis=2), (first + again) / 2
     rows = [("median step", "alone ms", "in turns ms", "turns / alone [95 %]")]
     for place, cell in enumerate(cells):
-        ratio = over_rounds((in_turns - by_itself)[:, place].tolist())
+        ratio = over((in_turns - by_itself)[:, place].tolist())
         steps_ms = [math.exp(values[:, place].mean()) / 1e6 for values in (by_itself, in_turns)]
         rows.append((name_of(cell), *(f"{ms:.3f}" for ms in steps_ms), Interval(ratio.ratio, ratio.low, ratio.high)))
     printed(rows)

@@ -29,7 +29,7 @@ from measuring import printed
 
 from kit.compare.metrics import METRICS
 from kit.compare.verdicts import Family, family_of, leaders_of
-from kit.stats.estimate import judge, over, over_rounds
+from kit.stats.estimate import judge, over
 from kit.stats.sessions import RunLevel, over_runs
 
 IN_SESSION_SD = 0.023
@@ -181,7 +181,7 @@ def levels(trials):
         is_slow = rng.random((trials, starts)) < 0.1
         logs = rng.normal(0, 0.01, (trials, starts)) + is_slow * math.log(1.3)
         mean = 0.1 * math.log(1.3)
-        held = sum(low <= mean <= high for low, high in (over_rounds(row).log_interval() for row in logs))
+        held = sum(low <= mean <= high for low, high in (over(row).log_interval() for row in logs))
         yield starts, share(held, trials), share(int((~is_slow.any(axis=1)).sum()), trials)
 
 

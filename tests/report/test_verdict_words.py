@@ -8,7 +8,7 @@ import pytest
 
 from kit.compare.compare import compare_within
 from kit.report.verdict_words import ab_answers, in_words
-from kit.stats.estimate import Estimate, over_rounds, rounds_for
+from kit.stats.estimate import Estimate, over, rounds_for
 
 
 def judged(verdict, ratio, low=None, high=None, **more):
@@ -81,13 +81,13 @@ def test_what_is_not_known_says_how_many_rounds_would_tell():
 
 
 def test_so_many_rounds_do_give_that_interval():
-    known = over_rounds([0.00, 0.04, 0.08])
+    known = over([0.00, 0.04, 0.08])
     rounds = rounds_for(known, math.log1p(0.03), 0.95)
     # With the same spread and so many rounds; one fewer does not.
     for count, is_enough in ((rounds, True), (rounds - 1, False)):
         logs = [0.04 + 0.04 * math.sqrt((count - 1) / count) * (-1) ** index for index in range(count)]
-        assert (over_rounds(logs).half_width(0.95) <= math.log1p(0.03) * 1.02) is is_enough
-    assert rounds_for(over_rounds([0.0, 5.0, -5.0]), 1e-3, 0.95) is None
+        assert (over(logs).half_width(0.95) <= math.log1p(0.03) * 1.02) is is_enough
+    assert rounds_for(over([0.0, 5.0, -5.0]), 1e-3, 0.95) is None
 
 
 def test_a_row_without_an_answer_says_why():

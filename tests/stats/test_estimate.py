@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from kit.stats.estimate import over_rounds, t_below, t_quantile
+from kit.stats.estimate import over, t_below, t_quantile
 
 logs = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=3, max_size=20).filter(lambda x: np.std(x) > 1e-6)
 
 
 @given(logs, st.sampled_from([0.9, 0.95, 0.99]))
 def test_it_is_students_t_on_the_logarithms(values, level):
-    difference, expected = over_rounds(values), stats.ttest_1samp(values, 0)
+    difference, expected = over(values), stats.ttest_1samp(values, 0)
     low, high = expected.confidence_interval(level)
     assert difference.p() == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
     assert [math.log(end) for end in difference.interval(level)] == pytest.approx([low, high])
@@ -25,21 +25,21 @@ def test_it_is_students_t_on_the_logarithms(values, level):
 
 @given(st.lists(st.floats(-300, 300), min_size=2, max_size=4), st.floats(0.5, 0.9999))
 def test_an_interval_is_finite_and_holds_its_point(values, level):
-    difference = over_rounds(values)
+    difference = over(values)
     low, high = difference.interval(level)
     assert 0 < low <= difference.ratio * (1 + 1e-9)
     assert difference.ratio <= high * (1 + 1e-9) and math.isfinite(high)
 
 
-def test_below_two_rounds_there_is_no_difference():
-    assert over_rounds([]) is None
-    assert over_rounds([0.1]) is None
+def test_below_two_rounds_there_is_no_interval():
+    assert not over([]).has_interval
+    assert not over([0.1]).has_interval
 
 
 def test_rounds_that_agree_to_the_last_digit_leave_no_doubt():
-    difference = over_rounds([0.5] * 3)
+    difference = over([0.5] * 3)
     assert (difference.p(), difference.interval()[0]) == (0, pytest.approx(math.exp(0.5)))
-    assert over_rounds([0.0] * 3).p() == 1
+    assert over([0.0] * 3).p() == 1
 
 
 DFS = (0.5, 1.0, 1.7, 2.0, 3.0, 7.0, 13.0, 27.65, 100.0, 1e3, 1e5)

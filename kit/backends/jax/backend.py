@@ -30,9 +30,7 @@ from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import (
     HEARTBEAT_LIMIT_S,
-    Compilations,
     DeviceBatch,
-    HostBatch,
     Program,
     RankGroup,
     ThreadSetting,
@@ -42,7 +40,8 @@ from kit.backends.protocol import (
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.workloads.seeded_arrays import Weights
+from kit.profile.schema import Compilations
+from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
 JaxBatch = tuple[jax.Array, jax.Array]

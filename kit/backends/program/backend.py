@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
-from kit.backends.protocol import Compilations, DeviceBatch, Runnable, StepOutput, ThreadSetting
+from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.schema import Compilations, ProgramSource, file_sha256
 from kit.workloads.workload import Shape
 
 PARTS = ("step", "synchronize", "batches", "tokens")

@@ -34,9 +34,7 @@ from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf
 from kit.backends.protocol import (
     ALONE,
     HEARTBEAT_LIMIT_S,
-    Compilations,
     DeviceBatch,
-    HostBatch,
     Program,
     RankGroup,
     ThreadSetting,
@@ -48,8 +46,9 @@ from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.environment import COLLECTIVE_PACK_B
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
+from kit.profile.schema import Compilations
 from kit.sensors import tpu_chips
-from kit.workloads.seeded_arrays import Weights
+from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
 TensorFlowBatch = tuple[tf.Tensor, tf.Tensor]

@@ -22,22 +22,14 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
-from kit.backends.protocol import (
-    ALONE,
-    Compilations,
-    DeviceBatch,
-    HostBatch,
-    Program,
-    RankGroup,
-    ThreadSetting,
-    all_reduces,
-)
+from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, ThreadSetting, all_reduces
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.workloads.seeded_arrays import Weights
+from kit.profile.schema import Compilations
+from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
 TorchBatch = tuple[torch.Tensor, torch.Tensor]
