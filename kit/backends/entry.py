@@ -11,9 +11,9 @@ import pkgutil
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import import_module
-from pathlib import Path
 from typing import Literal, NamedTuple
 
+from kit import backends
 from kit.environment import FRAMEWORK_DEFAULTS, PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
@@ -74,8 +74,8 @@ class BackendEntry(NamedTuple):
 
 
 def kit_entries() -> dict[str, BackendEntry]:
-    """Return the entry of each folder of `kit/backends/` by its name; nothing else of a folder is imported."""
-    folders = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg]
+    """Return the entry of each folder of `kit.backends` by its name; nothing else of a folder is imported."""
+    folders = [module.name for module in pkgutil.iter_modules(backends.__path__) if module.ispkg]
     return {name: import_module(f"{__package__}.{name}.about").ENTRY for name in folders}
 
 
