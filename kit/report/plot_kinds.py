@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kit.compare.axes import TableAxes
 from kit.compare.ceilings import beside, best_product, named, without_operations
+from kit.compare.clean import OTHERS_MOST
 from kit.compare.compare import OF_CELLS, compare, compare_within
 from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
@@ -22,7 +23,6 @@ from kit.compare.notes import read_run
 from kit.compare.ratios import cycle_log_ratios, log_ratios
 from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
-from kit.devices.cpu import OTHERS_MOST
 from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell

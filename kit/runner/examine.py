@@ -7,6 +7,7 @@ from typing import get_args
 
 from kit.backends.backend_catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
+from kit.compare.clean import OTHERS_MOST
 from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.doctor_checks import conditions
@@ -33,7 +34,7 @@ def examine() -> Examination:
             cpus=usable_cpus(),
             container=container(),
             data=[_data(name) for name in DATASETS],
-            conditions=list(conditions(usable_cpus(), threads_here())),
+            conditions=list(conditions(usable_cpus(), threads_here(), OTHERS_MOST)),
             backends=list(together.map(_backend, FRAMEWORKS)),
             clocks=[_clock(source) for source in get_args(ClockSource)],
             sensors=probe_all(),

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.clock import now_ns
+from kit.compare.clean import OTHERS_MOST
 from kit.compare.naming import cell_names
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
@@ -44,7 +45,7 @@ def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Cal
     quiet = 0
     while quiet < (QUIET_LOOKS if seconds else 1):
         stop.check()
-        others = others_now(cpus)
+        others = others_now(cpus, OTHERS_MOST)
         quiet = quiet + 1 if others.is_quiet else 0
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - said_s >= WAIT_LINE_EVERY_S:
