@@ -29,7 +29,7 @@ from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell
 from kit.profile.schema import Profile
 from kit.report.records import records
 from kit.report.values_in_words import one_line, rate
-from kit.report.verdict_words import answer
+from kit.report.verdicts_in_words import answer
 from kit.workloads.device_operations import MATMUL, networks_among
 
 PlotRow = dict[str, Any]

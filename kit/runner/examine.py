@@ -15,7 +15,7 @@ from kit.fingerprint.this_machine import container
 from kit.profile.fields import reason
 from kit.profile.instruments import ClockSource
 from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.runner.target import find_backend, interpreter_for
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.sources import probe_all

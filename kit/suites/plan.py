@@ -26,7 +26,7 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import PART, Group, ProgramSource, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.programs import programs_given, sources_of
-from kit.suites.request import OPTIONS, RunRequest
+from kit.suites.run_request import OPTIONS, RunRequest
 from kit.suites.suite import (
     FIELDS,
     QUICK_SUITE,

@@ -3,7 +3,7 @@ from planted_files import plant
 
 from kit.compare.clean import OTHERS_MOST
 from kit.fingerprint.doctor_checks import conditions
-from kit.report.sentences import REASONS, sentence
+from kit.report.reasons_in_words import REASONS, sentence
 
 
 def look(root, files=(), cpus=(0, 1)):
