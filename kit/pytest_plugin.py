@@ -47,7 +47,7 @@ class Steadykit:
         __tracebackhide__ = True
         import kit
         from kit.compare.verdicts import limited_rows
-        from kit.report.verdict_words import ab_answers, answer
+        from kit.report.verdicts_in_words import ab_answers, answer
 
         if len(programs) < 2 and not options.get("variants"):  # noqa: PLR2004 - one is compared with another
             pytest.fail("steadykit.compare() got one program; give the one to compare with first", pytrace=False)

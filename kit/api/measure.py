@@ -16,7 +16,7 @@ from kit.api.profiles import Profiles
 from kit.api.sent_programs import send
 from kit.errors import KitError
 from kit.profile.cell import Task
-from kit.suites.request import RunRequest, variants_given
+from kit.suites.run_request import RunRequest, variants_given
 from kit.suites.suite import VARIANT_NAME
 
 ProgramToMeasure = str | Callable[..., Any]

@@ -82,7 +82,7 @@ def device_clock(cell: MeasuredCell) -> Found:
 @says("{who}: the targets lie on {where}, so each step copies them to the device.")
 def targets_on_host(cell: MeasuredCell) -> Found | None:
     """Find cells whose targets stay in the host's memory although their batches lie on the device."""
-    if cell.cell.feed == "host" or cell.cell.task != "train":
+    if cell.cell.feed == "host" or not (cell.cell.traits.trains and cell.cell.in_blocks):
         raise NotApplicableError
     devices = {device for record in cell.records if (device := record.settings.get("targets")) is not None}
     if not devices:

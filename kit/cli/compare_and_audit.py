@@ -226,7 +226,7 @@ def table_with_published(profiles: Sequence[tuple[str, Profile]]) -> SuiteTable 
     from kit.compare.suite_table import suite_table
     from kit.profile.store import read_profile
     from kit.suites.plan import is_whole, requested_suite
-    from kit.suites.request import RunRequest
+    from kit.suites.run_request import RunRequest
     from kit.suites.suite import builtin_suites, published_file
 
     used = profiles[0][1].suite.name

@@ -122,7 +122,7 @@ def _container_run(target: str, words: tuple[str, ...]) -> ContainerRun:
     """Check the words as `kit run` does, or `kit selftest` of the target's devices, and find the files among them."""
     from kit.cli.run_and_selftest import parse_request, selftest
     from kit.engine.container_run import ContainerRun
-    from kit.suites.request import RunRequest
+    from kit.suites.run_request import RunRequest
     from kit.suites.suite import load_suite
     from kit.workloads.datasets import data_folder
 
@@ -223,7 +223,7 @@ def _measured(
     from kit.cli.run_and_selftest import parse_request
     from kit.compare.fleet_nodes import Absent
     from kit.fleet.reframe_run import FleetPlan, measure, nodes_left
-    from kit.suites.request import OPTIONS
+    from kit.suites.run_request import OPTIONS
     from kit.suites.suite import load_suite
 
     # What a thousand nodes would refuse is refused here.

@@ -18,7 +18,7 @@ from kit.cli.options import PROFILE, format_options, option_from, options_from, 
 from kit.devices import DEVICES
 from kit.errors import EXIT_INTERRUPTED
 from kit.printable import printable
-from kit.suites.request import OPTIONS, SEED_MAX, RunRequest
+from kit.suites.run_request import OPTIONS, SEED_MAX, RunRequest
 
 if TYPE_CHECKING:
     from kit.profile.schema import Profile
@@ -181,7 +181,7 @@ def _print_table(running: RunUnderWay) -> None:
     path alone.
     """
     from kit.cli.compare_and_audit import run_comparison, run_table
-    from kit.report.verdict_words import ab_answers
+    from kit.report.verdicts_in_words import ab_answers
 
     say_failures(running)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
@@ -198,7 +198,7 @@ def _print_table(running: RunUnderWay) -> None:
 def say_failures(running: RunUnderWay) -> None:
     """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
-    from kit.report.sentences import sentence
+    from kit.report.reasons_in_words import sentence
 
     names = cell_names(running.plan.cells)
     for launch in running.failed:

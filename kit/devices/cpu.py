@@ -1,4 +1,4 @@
-"""The CPU, which every machine has and every process can use; how much of its time others may take."""
+"""The CPU, which every machine has and every process can use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import re
 from collections.abc import Mapping
 
 from kit.devices.device import Device
-
-# Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99
-# of 100), which is the resolution of the kernel's ticks and the system's own work. With 5 % one quiet cycle in twenty
-# would be measured again; with 20 % intervals beside neighbors were no narrower, and less often right
-# (docs/explanation/method.md).
-OTHERS_MOST = 0.10
 
 
 class Cpu(Device):

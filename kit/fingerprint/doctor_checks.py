@@ -36,12 +36,15 @@ SLOW_CLOCKSOURCES = ("hpet", "acpi_pm", "refined-jiffies", "jiffies")
 STEAL_FIELD = 7
 
 
-def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder: Path = Path()) -> Iterator[Condition]:
+def conditions(
+    cpus: Sequence[int], threads: int, others_most: float, root: Path = Path("/"), folder: Path = Path()
+) -> Iterator[Condition]:
     """Yield every condition that can be checked here.
 
     Args:
         cpus: CPUs that this process can use.
         threads: threads that a framework gets for them.
+        others_most: fraction of the CPUs' time that other programs may take.
         root: where /proc, /sys and /dev are.
         folder: where profiles go.
     """
@@ -50,7 +53,7 @@ def conditions(cpus: Sequence[int], threads: int, root: Path = Path("/"), folder
     yield from _memory(root, inside)
     yield from _folders(folder, inside)
     yield from _clocks(root)
-    yield from _neighbors(cpus, root, inside)
+    yield from _neighbors(cpus, others_most, root, inside)
     compiler = next(filter(shutil.which, ("g++", "clang++", "c++")), "")
     yield condition("C++ compiler", bool(compiler), ("compiler", "no_compiler"), name=compiler)
     for device in DEVICES.values():
@@ -109,12 +112,12 @@ def _clocks(root: Path) -> Iterator[Condition]:
         yield condition("clocksource", source not in SLOW_CLOCKSOURCES, codes, source=source)
 
 
-def _neighbors(cpus: Sequence[int], root: Path, inside: Facts) -> Iterator[Condition]:
+def _neighbors(cpus: Sequence[int], others_most: float, root: Path, inside: Facts) -> Iterator[Condition]:
     ticks = [int(word) for word in read_text(root / "proc/stat").partition("\n")[0].split()[1:]]
     if len(ticks) > STEAL_FIELD:
         steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
         yield condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
-    others = others_now(cpus, root=root)
+    others = others_now(cpus, others_most, root=root)
     code = others.reason.code if others.is_quiet else f"{others.reason.code}_remedy"
     yield condition("other programs", others.is_quiet, (code, code), **others.reason.values)
     if inside.text("container.engine") is not None:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import psutil
 
 from kit.devices import DEVICES
-from kit.devices.cpu import OTHERS_MOST
 from kit.printable import printable_line
 from kit.profile.facts import FactValue, State, Values, device_facts
 from kit.profile.fields import Reason, reason
@@ -135,11 +134,12 @@ class OthersNow(NamedTuple):
 
     fraction: float | None  # of the CPUs' time; null: the kernel does not show it here
     busiest: list[str]  # name and process id, the busiest first; empty if no other process can be seen
+    most: float  # fraction of the CPUs' time that others may take in a clean block
 
     @property
     def is_quiet(self) -> bool:
         """Whether a block that is measured now would count as clean."""
-        return self.fraction is None or self.fraction <= OTHERS_MOST
+        return self.fraction is None or self.fraction <= self.most
 
     @property
     def reason(self) -> Reason:
@@ -150,8 +150,15 @@ class OthersNow(NamedTuple):
         return reason(code, others_pct=100 * self.fraction, who=", ".join(self.busiest))
 
 
-def others_now(cpus: Sequence[int], look_s: float = LOOK_S, root: Path = Path("/")) -> OthersNow:
-    """Watch for `look_s` seconds how much others use of `cpus`, at least one; `root`: where /proc is."""
+def others_now(cpus: Sequence[int], most: float, look_s: float = LOOK_S, root: Path = Path("/")) -> OthersNow:
+    """Watch how much others use of these CPUs.
+
+    Args:
+        cpus: at least one.
+        most: fraction of their time that others may take.
+        look_s: seconds to watch for.
+        root: where /proc is.
+    """
     times, stat = linux.times_parser(cpus), root / "proc/stat"
     try:
         times(stat.read_bytes())
@@ -160,14 +167,14 @@ def others_now(cpus: Sequence[int], look_s: float = LOOK_S, root: Path = Path("/
         time.sleep(look_s)
         span_ns, after = now_ns() - begin_ns, times(stat.read_bytes())
     except FAILURES:  # the kernel does not show it here, or a CPU went offline
-        return OthersNow(None, [])
+        return OthersNow(None, [], most)
     used_s = {
         f"{name} {pid}": later_s - processes_before.get((pid, name), later_s)
         for (pid, name), later_s in _cpu_s_of_processes(cpus).items()
     }
     busiest = [name for name in sorted(used_s, key=lambda name: -used_s[name]) if used_s[name] >= NAMED_LEAST * look_s]
     taken_ns = sum(after) - sum(before) - (time.process_time_ns() - own_before_ns)
-    return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest[:NAMED_MAX])
+    return OthersNow(min(1.0, max(0.0, taken_ns / (span_ns * len(cpus)))), busiest[:NAMED_MAX], most)
 
 
 def _cpu_s_of_processes(cpus: Collection[int]) -> dict[tuple[int, str], float]:

@@ -20,6 +20,7 @@ class TaskTraits(NamedTuple):
     """What tells cells of one task from those of another, wherever they are measured, compared or shown."""
 
     title: str
+    trains: bool  # on the training split; if not, it predicts samples of the test split
     # Cells take turns in blocks. If not, each runs by itself from its begin to its end, in stretches of unlike lengths:
     # a round of it is clean or not as a whole, its step is the mean of all, and it is judged by its whole time.
     in_blocks: bool
@@ -28,9 +29,9 @@ class TaskTraits(NamedTuple):
 
 
 TASKS: dict[Task, TaskTraits] = {
-    "train": TaskTraits("training", True, "steady", ""),
-    "infer": TaskTraits("inference", True, "steady", ""),
-    "fit": TaskTraits("fit", False, "fit", "fit_total_ns"),
+    "train": TaskTraits("training", True, True, "steady", ""),
+    "infer": TaskTraits("inference", False, True, "steady", ""),
+    "fit": TaskTraits("fit", True, False, "fit", "fit_total_ns"),
 }
 Feed = Literal["device", "host", "own"]
 

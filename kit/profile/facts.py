@@ -5,8 +5,8 @@ one entry for each kind; the key of the second is `software.package.*`, that of 
 FACTS follow the gate of comparisons, what `--why` lists, the tables of `kit show` and `kit doctor`, and the hash of the
 hardware.
 
-To add a fact, write its entry here, and in `kit.report.sentences.EFFECTS` what it may do to the numbers; then measure
-it: machine and software in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in
+To add a fact, write its entry here, and in `kit.report.reasons_in_words.EFFECTS` what it may do to the numbers; then
+measure it: machine and software in `kit.fingerprint`, accelerators in `kit.devices`, settings of a run in
 `kit.compare.comparability`.
 """
 

@@ -2,7 +2,7 @@
 
 msgspec checks the types of fields as it decodes. A limit is what no machine and no run reaches. It keeps sums within
 64 bits, and out of reports what nobody measured. `kit.profile.consistency` checks what depends on a second field,
-and `kit.report.sentences` writes the sentences of reasons.
+and `kit.report.reasons_in_words` writes the sentences of reasons.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
 from kit.profile.schema import Profile
 from kit.report.machine_report import machine_lines
+from kit.report.reasons_in_words import filled, sentence
 from kit.report.report_table import Case, Column, Later, Report, Table, TableCell
-from kit.report.sentences import filled, sentence
 from kit.report.values_in_words import counted, one_line, several
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from string import ascii_uppercase
 
 from kit.compare.metrics import METRICS
 from kit.compare.rows import Comparison, Row
+from kit.report.reasons_in_words import LETTERS, name_of
 from kit.report.report_table import Column, TableCell
-from kit.report.sentences import LETTERS, name_of
 from kit.report.values_in_words import BY_UNIT, NONE, duration, hundredths, number, one_line, rate, with_sd
-from kit.report.verdict_words import answer, with_words
+from kit.report.verdicts_in_words import answer, with_words
 
 # The first column names the rows. A longer name, as of a profile, is cut: CSV has it whole.
 NAME = Column("", right=False, width_max=34)

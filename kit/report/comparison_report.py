@@ -24,11 +24,11 @@ from kit.report.headline_and_notes import (
     mismatch_words,
     note_lines,
 )
+from kit.report.reasons_in_words import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.records import cases, document, records
 from kit.report.report_table import Column, Later, Report, Table, TableCell, plain_table
-from kit.report.sentences import EFFECTS, NOTHING_DIFFERS, sentence
 from kit.report.values_in_words import NONE, counted, one_line
-from kit.report.verdict_words import answer, group_sentences, platform_sentences
+from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
 
 ROWS_MAX = 40
 GAP = 2

@@ -25,7 +25,7 @@ from kit.errors import KitError
 from kit.files import inside, name_of, read_limited
 from kit.profile.schema import Profile
 from kit.report.records import columns_of
-from kit.report.verdict_words import answer
+from kit.report.verdicts_in_words import answer
 
 TraceEvent = dict[str, Any]
 

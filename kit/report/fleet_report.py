@@ -8,8 +8,8 @@ from collections.abc import Sequence, Set
 from kit.compare.fleet_nodes import Absent, Fleet, Node
 from kit.report.audit_report import evidence
 from kit.report.headline_and_notes import mismatch_words
+from kit.report.reasons_in_words import sentence
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
-from kit.report.sentences import sentence
 from kit.report.values_in_words import NONE, counted, one_line, several
 
 # Text lists at most this many nodes that are like the others; other formats list all.

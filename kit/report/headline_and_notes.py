@@ -17,8 +17,8 @@ from kit.profile.facts import BARE_METAL, fact_of, title_of
 from kit.profile.fields import reason
 from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_columns import sides_of
+from kit.report.reasons_in_words import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.report_table import Loud, Table
-from kit.report.sentences import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.values_in_words import by_name, counted, moment, one_line, several
 from kit.workloads.device_operations import OPERATIONS
 

@@ -9,8 +9,8 @@ import msgspec
 
 from kit.profile.facts import FACTS, Facts, Identity, fact_of, kind_of, title_of
 from kit.profile.instruments import Certificate, SensorReport
+from kit.report.reasons_in_words import sentence
 from kit.report.report_table import Report, Table, words_table
-from kit.report.sentences import sentence
 from kit.report.values_in_words import by_name, duration
 
 if TYPE_CHECKING:

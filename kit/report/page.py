@@ -36,7 +36,7 @@ from kit.report.page_tables_and_charts import (
 from kit.report.profile_report import profile_report
 from kit.report.report_table import Report
 from kit.report.values_in_words import one_line
-from kit.report.verdict_words import answer
+from kit.report.verdicts_in_words import answer
 
 # Phases that follow each other have hues that are far apart.
 FILLS = "".join(f".p{index}{{fill:hsl({index * 137 % 360} var(--fill))}}" for index in range(len(PHASES)))

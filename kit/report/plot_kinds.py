@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kit.compare.axes import TableAxes
 from kit.compare.ceilings import beside, best_product, named, without_operations
+from kit.compare.clean import OTHERS_MOST
 from kit.compare.compare import OF_CELLS, compare, compare_within
 from kit.compare.metrics import METRICS
 from kit.compare.naming import axes_of
@@ -22,14 +23,13 @@ from kit.compare.notes import read_run
 from kit.compare.ratios import cycle_log_ratios, log_ratios
 from kit.compare.rows import Comparison
 from kit.compare.sides import are_platforms
-from kit.devices.cpu import OTHERS_MOST
 from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import DEFAULT_VARIANT, TASKS, Cell
 from kit.profile.schema import Profile
 from kit.report.records import records
 from kit.report.values_in_words import one_line, rate
-from kit.report.verdict_words import answer
+from kit.report.verdicts_in_words import answer
 from kit.workloads.device_operations import MATMUL, networks_among
 
 PlotRow = dict[str, Any]

@@ -19,9 +19,9 @@ from kit.profile.store import Steps, labeled_steps, launch_id
 from kit.report.formats import no_formula
 from kit.report.headline_and_notes import note_line
 from kit.report.machine_report import clock_facts, facts_of, sensor_table
+from kit.report.reasons_in_words import sentence
 from kit.report.records import launch_record
 from kit.report.report_table import Report, Table, plain_table, words_table
-from kit.report.sentences import sentence
 from kit.report.values_in_words import (
     NONE,
     by_name,

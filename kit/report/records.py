@@ -38,10 +38,10 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, Cell
 from kit.profile.schema import Profile
 from kit.profile.store import labeled_steps, launch_id, read_steps
+from kit.report.reasons_in_words import sentence
 from kit.report.report_table import Case, Column, record_field, record_of
-from kit.report.sentences import sentence
 from kit.report.values_in_words import BY_UNIT, duration
-from kit.report.verdict_words import answer, says_unresolved
+from kit.report.verdicts_in_words import answer, says_unresolved
 from kit.stats.estimate import Estimate, SlowerBy
 
 # fmt: off

@@ -12,8 +12,8 @@ from kit.compare.naming import platform_names
 from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
 from kit.profile.fields import reason
 from kit.profile.schema import SYNTHETIC, FigureName
+from kit.report.reasons_in_words import sentence
 from kit.report.report_table import Case, Column, Report, Table, TableCell, record_field, record_of
-from kit.report.sentences import sentence
 from kit.report.values_in_words import BY_UNIT, NONE, one_line, with_sd
 
 # Before a time that other programs made longer, and before one that a part of its steps stands for.

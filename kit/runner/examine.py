@@ -7,6 +7,7 @@ from typing import get_args
 
 from kit.backends.backend_catalog import CATALOG, FRAMEWORKS
 from kit.clock import ClockError, choose_source
+from kit.compare.clean import OTHERS_MOST
 from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.doctor_checks import conditions
@@ -14,7 +15,7 @@ from kit.fingerprint.this_machine import container
 from kit.profile.fields import reason
 from kit.profile.instruments import ClockSource
 from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.runner.target import find_backend, interpreter_for
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.sources import probe_all
@@ -33,7 +34,7 @@ def examine() -> Examination:
             cpus=usable_cpus(),
             container=container(),
             data=[_data(name) for name in DATASETS],
-            conditions=list(conditions(usable_cpus(), threads_here())),
+            conditions=list(conditions(usable_cpus(), threads_here(), OTHERS_MOST)),
             backends=list(together.map(_backend, FRAMEWORKS)),
             clocks=[_clock(source) for source in get_args(ClockSource)],
             sensors=probe_all(),

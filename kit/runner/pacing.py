@@ -4,7 +4,6 @@ warm-up      step, step, …                                         parts of 0.
 CPU          lead-in │ step, step, step …                          each waited for
 accelerator  lead-in │ step, step …  (latency) │ k steps, k steps … (step time)
 long block   k steps, k steps …                                    parts of 1 s, over which joules are measured
-fit          reference │ stretch │ reference │ stretch …           its reference runs on resident batches
 
 All of it follows from the plan of a run, its sensors, and the pace of a program, which its last answer shows.
 """
@@ -59,11 +58,15 @@ PERIOD_UNKNOWN_NS = 100_000_000
 # The first and the last update of a block are waited for; twice, as ticks of the sampler come late.
 ALIGNED_ENDS = 4
 IDLE_LEAST_NS, IDLE_UPDATES = 3_000_000_000, 20
-# A fit is cut only for progress, an interrupt, and the reference between its stretches.
-STRETCH_S = 1.0
-# A reference is long enough for its own lead-in not to count, and short against a stretch. Where its steps are long,
-# stretches are so many times as long as it was, or the references would cost more than the fit.
-REFERENCE_S, STRETCH_REFERENCES = 0.25, 4
+NO_STEPS: Steps = np.array([], np.int64)
+
+
+class Groups(NamedTuple):
+    """Steps of which only each `per_wait`-th was waited for."""
+
+    per_wait: int
+    steps: int
+    duration_ns: int
 
 
 class Pace(NamedTuple):
@@ -211,16 +214,3 @@ def idle_s(sensors: Sequence[SensorReport]) -> float:
 
 def _period_ns(sensors: Sequence[SensorReport]) -> int:
     return max((sensor.update_period_ns or PERIOD_UNKNOWN_NS for sensor in sensors), default=0)
-
-
-def stretch_segment(step_ns: float, reference_s: float, most: int, *, is_waited: bool) -> Segment:
-    """Return a stretch of a fit.
-
-    Args:
-        step_ns: of the stretch before it; of its reference before the first.
-        reference_s: that its reference has just taken.
-        most: steps that are left of the epoch, or of the fit.
-        is_waited: whether each step is waited for, as on a CPU, or only the last.
-    """
-    steps = min(filling(max(STRETCH_S, STRETCH_REFERENCES * reference_s), step_ns), most)
-    return Segment(steps) if is_waited else Segment(1, steps)

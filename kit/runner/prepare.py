@@ -29,7 +29,7 @@ from kit.profile.fields import Reason, reason
 from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Kit, Skipped
 from kit.profile.unfinished import RunPlan
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.runner.pacing import planned_energy_s
 from kit.runner.round_worker import phase_limit_s
 from kit.runner.target import check_hosts, find_backend, interpreter_for

@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.clock import now_ns
+from kit.compare.clean import OTHERS_MOST
 from kit.compare.naming import cell_names
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
+from kit.report.reasons_in_words import sentence
 from kit.report.run_plan import summary
-from kit.report.sentences import sentence
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import RepeatsToCome, TimeLeft, failed_cells
@@ -44,7 +45,7 @@ def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Cal
     quiet = 0
     while quiet < (QUIET_LOOKS if seconds else 1):
         stop.check()
-        others = others_now(cpus)
+        others = others_now(cpus, OTHERS_MOST)
         quiet = quiet + 1 if others.is_quiet else 0
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - said_s >= WAIT_LINE_EVERY_S:

@@ -17,7 +17,7 @@ from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests
 from kit.suites.plan import named_code
-from kit.suites.request import RunRequest
+from kit.suites.run_request import RunRequest
 from kit.suites.suite import was_edited
 from kit.version import __version__
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,10 +21,12 @@ from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import INJECTED_NS, Blocks, Failure, Fit, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
+from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
+from kit.runner.fit_stretches import FitInRound
 from kit.runner.pacing import (
-    REFERENCE_S,
+    NO_STEPS,
+    Groups,
     Pace,
     block_segments,
     event_steps,
@@ -33,7 +35,6 @@ from kit.runner.pacing import (
     pace_ns,
     probe_segments,
     probed_pace,
-    stretch_segment,
     warm_up_segment,
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
@@ -66,7 +67,6 @@ LIMIT_S = 900.0
 
 Result = TypeVar("Result")
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
-NO_STEPS: Steps = np.array([], np.int64)
 
 
 def phase_limit_s() -> float:
@@ -84,20 +84,13 @@ def phase_limit_s() -> float:
     raise KitError(f"{PHASE_LIMIT_S} is {text!r}; give a number of seconds above 0, or unset it")
 
 
-class Groups(NamedTuple):
-    """Steps of which only each `per_wait`-th was waited for."""
-
-    per_wait: int
-    steps: int
-    duration_ns: int
-
-
 class _HeldProgram:
     """The program of a cell in the worker.
 
     Attributes:
         built: what building it gave, for each launch of the cell.
-        reference: of a fit: the same program, on resident batches.
+        fit: null: its cell runs in blocks.
+        reference: of the fit.
     """
 
     def __init__(self, index: int, cell: Cell) -> None:
@@ -106,8 +99,7 @@ class _HeldProgram:
         self.built = LaunchPart()
         self.built_steps = NO_STEPS
         self.is_built = self.has_failed = False
-        self.fit = Fit(epochs=1, updates=0, reference_ns=[], test_ns=None)
-        self.updates = 0  # that the fit is to make
+        self.fit: FitInRound | None = None
         self.reference: _HeldProgram | None = None
 
 
@@ -251,7 +243,21 @@ class RoundWorker:
     def stretch(self, key: str, cycle: int) -> tuple[Blocks, Steps, int] | None:
         """Run the reference, then a stretch of a fit; return its block, its steps, and how many steps are left."""
         program = self._programs[key]
-        return self._turn(program, lambda: self._stretch(program, cycle))
+        fit, reference = program.fit, program.reference
+        if fit is None or reference is None:  # building it failed
+            return None
+
+        def refer() -> None:
+            reference.pace = fit.refer(reference.pace, lambda segments: self._measure("steady", reference, segments))
+
+        def stretch() -> tuple[Blocks, Steps, int]:
+            refer()
+            ran = fit.stretch(lambda segments: self._measure("steady", program, segments, is_block=True))
+            if not fit.left:
+                refer()
+            return self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups), ran.step_ns, fit.left
+
+        return self._turn(program, stretch)
 
     def add(self, key: str, group: str, blocks: Blocks, step_ns: Steps) -> None:
         """Add a block to the launch of a cell in a group."""
@@ -263,12 +269,12 @@ class RoundWorker:
         program = self._programs[key]
 
         def conclude() -> None:
-            is_fit = not program.cell.in_blocks
-            events = 0 if is_fit or program.cell.device == "cpu" else event_steps(program.pace)
+            fit = program.fit
+            events = 0 if fit is not None or program.cell.device == "cpu" else event_steps(program.pace)
             request = Conclude(program=program.index, proves=self.spec.proves, event_steps=events)
             part = self._phase_of("parity", request).part
-            if is_fit and part.failure is None:
-                part.add(self._phase_of("evaluate", Score(program=program.index, fit=program.fit)).part)
+            if fit is not None and part.failure is None:
+                part.add(self._phase_of("evaluate", Score(program=program.index, fit=fit.record)).part)
             self._phase_of("finish", Release(program=program.index))
             if program.reference is not None:
                 self._phase_of("finish", Release(program=program.reference.index))
@@ -332,7 +338,9 @@ class RoundWorker:
             loaded = self._phase_of("data", Load(program=program.index, cell=cell, data=used, seed=seed))
             part.add(loaded.part)
             if not cell.in_blocks:
-                self._begin_fit(program, loaded.epoch_updates)
+                program.fit = FitInRound(cell, self._plan, loaded.epoch_updates)
+                program.reference = _HeldProgram(len(self.plan.cells) + program.index, program.fit.reference_cell)
+                self._build(program.reference)
         build = Build(program=program.index, cell=cell, seed=seed, source=source)
         part.add(self._phase_of("build", build).part)
         part.add(self._phase_of("trace", Trace(program=program.index)).part)
@@ -361,51 +369,6 @@ class RoundWorker:
             program.pace = probed_pace(program.pace, segments, waits_ns)
         phase = Phase(name="warmup", begin_ns=begin_ns, duration_ns=spent_ns)
         return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
-
-    def _begin_fit(self, program: _HeldProgram, epoch_updates: int) -> None:
-        """Plan the updates of a fit, and build its reference: the same program, on resident batches."""
-        plan = self._plan
-        whole = plan.epochs * epoch_updates
-        program.updates = min(whole, plan.fit_steps or whole)
-        if program.updates == 1:
-            what = (
-                "this fit has one update, and the first update is never timed; give a smaller batch, or more fit_steps"
-            )
-            raise WorkerFailed(reason("refused", message=what), goes_on=True)
-        program.fit = Fit(epochs=plan.epochs, updates=1, epoch_updates=epoch_updates, reference_ns=[], test_ns=None)
-        cell = replace(program.cell, task="train", feed="device")
-        program.reference = _HeldProgram(len(self.plan.cells) + program.index, cell)
-        self._build(program.reference)
-
-    def _refer(self, program: _HeldProgram) -> float:
-        """Run the reference of a fit; return the seconds that it took."""
-        reference = program.reference
-        assert reference is not None
-        segments = block_segments(reference.pace, REFERENCE_S, self._plan.lead_in_s)
-        measured, waits_ns = self._measure("steady", reference, segments)
-        reference.pace = reference.pace.after(segments, waits_ns)
-        step_ns = float(waits_ns[-1].sum()) / segments[-1].steps
-        program.fit = replace(program.fit, reference_ns=[*program.fit.reference_ns, step_ns])
-        return measured.span_ns / 1e9
-
-    def _stretch(self, program: _HeldProgram, cycle: int) -> tuple[Blocks, Steps, int]:
-        reference_s = self._refer(program)
-        fit, is_waited = program.fit, program.cell.device == "cpu"
-        assert fit.epoch_updates is not None
-        in_epoch = fit.epoch_updates - fit.updates % fit.epoch_updates
-        # Before its first stretch the reference shows its pace.
-        pace = program.pace.waited_ns if cycle else fit.reference_ns[-1]
-        most = min(in_epoch, program.updates - fit.updates)
-        segment = stretch_segment(pace, reference_s, most, is_waited=is_waited)
-        measured, (waits_ns,) = self._measure("steady", program, [segment], is_block=True)
-        steps, duration_ns = segment.steps, int(waits_ns.sum())
-        program.fit = fit = replace(fit, updates=fit.updates + steps)
-        program.pace = Pace(duration_ns / steps)
-        step_ns = waits_ns if is_waited else NO_STEPS
-        groups = None if is_waited else Groups(steps, steps, duration_ns)
-        if (left := program.updates - fit.updates) == 0:
-            self._refer(program)
-        return self._as_blocks(cycle, measured, step_ns, groups), step_ns, left
 
     def _as_blocks(
         self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, lead_in: int = 0

@@ -33,6 +33,7 @@ from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, CellResult, Group, Launch, StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.run_plan import TimeNeeded
+from kit.runner.fit_stretches import FIT_LEAST_S, WITH_REFERENCES
 from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.runner.round_worker import SHARED_PROCESS_ENDED
 from kit.runner.worker_processes import PROCESS_ENDED
@@ -46,11 +47,6 @@ ROUNDS_MAX = 200
 REPEATED_ROUNDS = 0.5
 # A program's own fault ends it with these.
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
-# A fit takes at least this, besides its reference's warm-up: two builds, some stretches, two test passes. One of 50
-# updates of mlp took 3 s, the one of cnn 8 (TensorFlow) to 25 s (JAX).
-FIT_LEAST_S = 3.0
-# Beside its stretches of a second a fit runs references of a quarter.
-WITH_REFERENCES = 1.25
 
 
 class RepeatsToCome(NamedTuple):

@@ -43,7 +43,7 @@ from kit.workloads.workload_catalog import resolve_data
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
-    from kit.suites.request import RunRequest
+    from kit.suites.run_request import RunRequest
 
 
 PERCENTILES = (50, 95, 99)

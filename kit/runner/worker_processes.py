@@ -37,7 +37,7 @@ from kit.profile.cell import Cell, Variant
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import LaunchPart, Parity, Threads
 from kit.profile.unfinished import RunPlan
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
 from kit.runner.target import Command, command_of
 from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of

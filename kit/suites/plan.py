@@ -26,7 +26,7 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import PART, Group, ProgramSource, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.programs import programs_given, sources_of
-from kit.suites.request import OPTIONS, RunRequest
+from kit.suites.run_request import OPTIONS, RunRequest
 from kit.suites.suite import (
     FIELDS,
     QUICK_SUITE,
@@ -455,7 +455,7 @@ def _check_cell(cell: Cell) -> None:
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
         raise SuiteError(f"workload {network.name}: its last layer gives {gives}, but {what} takes {takes}; change one")
-    samples = DATASETS[network.data].samples("test" if cell.task == "infer" else "train")
+    samples = DATASETS[network.data].samples("train" if cell.traits.trains else "test")
     if cell.batch > samples:
         line = f"batch {cell.batch} exceeds the {samples} samples that exist to {cell.task} on; give fewer"
         raise SuiteError(line)

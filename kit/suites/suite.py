@@ -146,7 +146,7 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.request`)."""
+    """What `--quick` measures in place of the suite's own; null: the general rule (`kit.suites.run_request`)."""
 
     cells: Axes | list[Axes] | None = None
     rounds: RoundsFrom1 | None = None

@@ -35,13 +35,13 @@ class Inputs(NamedTuple):
 
 
 def load_inputs(cell: Cell, used: str, seed: int, rank: RankGroup) -> Inputs:
-    """Read the split that the cell runs on: the test split for `infer`, else the training split.
+    """Read the split that the cell runs on: the training split, or the test split where it does not train.
 
     `used`: name of the data set, or "synthetic".
     """
     network = workload(cell.workload, cell.parameters)
     data = dataset(used, stands_for=network.data)
-    samples = _load(used, network.data, "test" if cell.task == "infer" else "train")
+    samples = _load(used, network.data, "train" if cell.traits.trains else "test")
     pool = batch_pool(network, data, samples, cell.batch, seed=seed)
     return Inputs(network, data, pool, rank, DataUsed(name=used, sha256=pool_sha256(pool), pool_batches=len(pool)))
 

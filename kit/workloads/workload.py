@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from kit.profile.cell import Task
+from kit.profile.cell import TASKS, Task
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 # `kit.workloads.seeded_arrays` has the formulas.
@@ -371,7 +371,7 @@ class Cost(NamedTuple):
 
 def cost_of(workload: Workload, task: Task, batch: int, precision: str) -> Cost | None:
     """Return what a step costs; None: a layer of the network does not say."""
-    trains = task != "infer"
+    trains = TASKS[task].trains
     flops = least = 0.0
     weights = outputs = 0
     is_first = True

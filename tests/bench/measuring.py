@@ -30,7 +30,7 @@ from kit.runner.running import RunUnderWay
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.suites.plan import WorkerPlan, plan_cells, plan_with
-from kit.suites.request import RunRequest
+from kit.suites.run_request import RunRequest
 from kit.suites.suite import Axes, MeasureTable, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
 from kit.workloads.workload_catalog import WORKLOADS

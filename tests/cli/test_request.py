@@ -10,7 +10,7 @@ from kit.cli.run_and_selftest import parse_request
 from kit.devices import DEVICES
 from kit.option import options_of
 from kit.profile.fields import CPU_MAX, PRECISION_MAX_PCT
-from kit.suites.request import LABEL_MAX, OPTIONS, PRECISIONS, SEED_MAX, RunRequest
+from kit.suites.run_request import LABEL_MAX, OPTIONS, PRECISIONS, SEED_MAX, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
 COUNTS = st.integers(1, CPU_MAX)

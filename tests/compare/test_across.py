@@ -12,7 +12,7 @@ from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
 from kit.profile.schema import Fit, ProgramSource
 from kit.report.comparison_report import comparison_report
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 
 ORDERS = {
     "runs_apart", "runs_in_turn", "runs_in_one_order", "runs_overlap", "runs_without_time", "clock_set_back",

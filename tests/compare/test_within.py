@@ -8,7 +8,7 @@ from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
 from kit.compare.verdicts import limit_slow_downs
 from kit.profile.schema import PART, Fit
-from kit.report.verdict_words import group_sentences
+from kit.report.verdicts_in_words import group_sentences
 
 
 def compared(*groups, **fields):

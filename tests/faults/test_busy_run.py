@@ -9,6 +9,7 @@ import pytest
 from fault_runs import Workplace
 from planted_files import plant
 
+from kit.compare.clean import OTHERS_MOST
 from kit.compare.runs import run_of
 from kit.fingerprint.machine_state import others_now
 from kit.profile.store import read_profile
@@ -43,7 +44,7 @@ def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neig
 
 
 def test_who_uses_the_cpus_is_named(neighbours):
-    others = others_now(sorted(os.sched_getaffinity(0)))
+    others = others_now(sorted(os.sched_getaffinity(0)), OTHERS_MOST)
     assert others.fraction > 0.5
     assert not others.is_quiet
     assert others.busiest, "processes of other tests may be busier than these"
@@ -52,7 +53,7 @@ def test_who_uses_the_cpus_is_named(neighbours):
 @pytest.mark.parametrize("stat", ["", "cpu 1 2 3\n", "cpu 1 2 3\ncpu0 9 9 9 9 9 9 9\n"])
 def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_path, stat):
     plant(tmp_path, {"proc/stat": stat} if stat else {})
-    others = others_now([0, 1], root=tmp_path)
+    others = others_now([0, 1], OTHERS_MOST, root=tmp_path)
     assert (others.fraction, others.reason.code, others.is_quiet) == (None, "others_unknown", True)
 
 
@@ -67,8 +68,8 @@ def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_p
     ],
 )
 def test_waiting_ends_when_the_cpus_are_quiet_or_time_is_up(monkeypatch, looks, seconds, expected_words):
-    left = [progress.others_now([0], 0.0)._replace(fraction=fraction) for fraction in looks]
-    monkeypatch.setattr(progress, "others_now", lambda cpus: left.pop(0))
+    left = [others_now([0], OTHERS_MOST, 0.0)._replace(fraction=fraction) for fraction in looks]
+    monkeypatch.setattr(progress, "others_now", lambda cpus, most: left.pop(0))
     lines = []
     progress.wait_for_quiet([0], seconds, StopFlag(), lines.append)
     assert len(lines) == len(expected_words)
@@ -80,8 +81,8 @@ def test_looking_again_and_again_opens_no_more_files():
     def opened():
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    others_now([min(os.sched_getaffinity(0))], 0.0)
+    others_now([min(os.sched_getaffinity(0))], OTHERS_MOST, 0.0)
     before = opened()
     for _ in range(20):
-        others_now([min(os.sched_getaffinity(0))], 0.0)
+        others_now([min(os.sched_getaffinity(0))], OTHERS_MOST, 0.0)
     assert opened() <= before

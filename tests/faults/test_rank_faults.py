@@ -11,7 +11,7 @@ from namespaces import needs_namespaces, refusing, unprivileged
 
 from kit.cli import app
 from kit.profile.store import read_profile
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: each rank needs one of its own")
 # By the batch of a cell that trains: what befalls rank 1, the code of the failure and some of its values.

@@ -1,14 +1,15 @@
 import pytest
 from planted_files import plant
 
+from kit.compare.clean import OTHERS_MOST
 from kit.fingerprint.doctor_checks import conditions
-from kit.report.sentences import REASONS, sentence
+from kit.report.reasons_in_words import REASONS, sentence
 
 
 def look(root, files=(), cpus=(0, 1)):
     """Return the conditions of planted files by subject."""
     plant(root, dict(files))
-    return {condition.subject: condition for condition in conditions(cpus, len(cpus), root, root)}
+    return {condition.subject: condition for condition in conditions(cpus, len(cpus), OTHERS_MOST, root, root)}
 
 
 SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"

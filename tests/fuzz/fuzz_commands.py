@@ -206,7 +206,7 @@ def _suite(file: str) -> str:
 
 def _table(file: str) -> None:
     from kit.suites.plan import requested_suite
-    from kit.suites.request import RunRequest
+    from kit.suites.run_request import RunRequest
 
     requested_suite(RunRequest(suite=f"./{file}", quick=True))
 

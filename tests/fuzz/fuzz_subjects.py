@@ -36,7 +36,7 @@ from kit.profile.store import labeled_steps, launch_id, pack_steps, read_profile
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.prepare import plan_run
 from kit.suites.plan import plan_of
-from kit.suites.request import RunRequest
+from kit.suites.run_request import RunRequest
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 SUITES = Path(__file__).parents[2] / "kit" / "suites"

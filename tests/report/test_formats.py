@@ -19,8 +19,8 @@ from kit.report.audit_report import evidence, remedy
 from kit.report.comparison_report import comparison_report, why_report
 from kit.report.formats import escaped, write
 from kit.report.profile_report import profile_report
+from kit.report.reasons_in_words import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.report_table import Column, Report, Table, TableCell
-from kit.report.sentences import ALWAYS, EFFECTS, LETTERS, LOUD, OF_COLUMNS, OF_MARKS, WIDE, sentence
 from kit.report.values_in_words import number, one_line
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}

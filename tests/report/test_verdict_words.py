@@ -7,7 +7,7 @@ import profile_builder as b
 import pytest
 
 from kit.compare.compare import compare_within
-from kit.report.verdict_words import ab_answers, in_words
+from kit.report.verdicts_in_words import ab_answers, in_words
 from kit.stats.estimate import Estimate, over, rounds_for
 
 

@@ -13,14 +13,14 @@ import pytest
 from kit.profile.facts import Accelerator
 from kit.profile.fields import Reason
 from kit.profile.instruments import Energy, SensorReport, SensorSummary
-from kit.report.sentences import REASONS
+from kit.report.reasons_in_words import REASONS
 from kit.sensors import nvml
 
 LOOK = """
 import sys, msgspec
 from kit.devices import DEVICES
 from pathlib import Path
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.sensors import nvml
 gpu = DEVICES["gpu"]
 sensors = [(s.report, s.read().value if s.is_available else None) for s in nvml.open_sampled()]

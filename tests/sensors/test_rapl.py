@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from planted_powercap import RANGE_UJ, PowerCurve, plant_zone
 
-from kit.report.sentences import sentence
+from kit.report.reasons_in_words import sentence
 from kit.sensors import rapl
 from kit.sensors.sampler import Sampled, SensorSeries
 from kit.stats.window_energy import block_energy

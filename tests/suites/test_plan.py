@@ -17,7 +17,7 @@ from kit.suites.plan import (
     requested_suite,
     with_ceilings,
 )
-from kit.suites.request import RunRequest
+from kit.suites.run_request import RunRequest
 from kit.suites.suite import UNSHAREABLE, Axes, Suite, SuiteError, VariantTable, load_suite
 from kit.workloads.device_operations import MATMUL, OPERATIONS, TRIAD, is_operation
 from kit.workloads.workload import Dense

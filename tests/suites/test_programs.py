@@ -8,7 +8,7 @@ from refusals import refused
 
 from kit.suites.plan import plan_cells, plan_groups, requested_suite
 from kit.suites.programs import programs_given, sources_of
-from kit.suites.request import RunRequest
+from kit.suites.run_request import RunRequest
 from kit.suites.suite import load_suite
 
 # To import it is an error.

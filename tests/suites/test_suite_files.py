@@ -13,7 +13,7 @@ from kit.suites.plan import (
     plan_groups,
     requested_suite,
 )
-from kit.suites.request import RunRequest, parameters_given, variants_given
+from kit.suites.run_request import RunRequest, parameters_given, variants_given
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 
 MINE = """

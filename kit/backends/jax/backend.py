@@ -68,7 +68,7 @@ class JaxProgram(Program):
         self._on_gpu = cell.device == "gpu"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
-        self._train = cell.task == "train"
+        self._train = cell.traits.trains
         self._loss = _reconstruction if workload.loss == "reconstruction" else _cross_entropy
         self._optimizer = build_optimizer(workload.optimizer)
         with jax.default_device(mesh.device):

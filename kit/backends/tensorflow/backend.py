@@ -87,7 +87,7 @@ class TensorFlowProgram(Program):
         self._asynchronous = cell.device != "cpu"
         self._tpu = cell.device == "tpu"
         self._host_feed = cell.feed == "host"
-        self._train = cell.task == "train"
+        self._train = cell.traits.trains
         self._xla = cell.compile_mode == "xla"
         # TensorFlow keeps int32 in host memory and copies it in each step. It does not do so with int64.
         self._target_type = np.int64 if self._asynchronous else np.int32
@@ -250,7 +250,7 @@ class TensorFlowBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> TensorFlowProgram:
         """Build the program."""
-        if self._ranks.size > 1 and cell.compile_mode == "xla" and cell.device == "cpu" and cell.task == "train":
+        if self._ranks.size > 1 and cell.compile_mode == "xla" and cell.device == "cpu" and cell.traits.trains:
             raise BackendError("TensorFlow's XLA has no collectives on a CPU; with --devices choose graph or eager")
         set_precision(cell)
         # A user's keras.json may set other defaults.

@@ -87,7 +87,7 @@ class TorchProgram(Program):
         self._on_gpu = cell.device == "gpu"
         self._host_feed = cell.feed == "host"
         self._batch_shape = (cell.batch // ranks.size, *workload.input_shape)
-        self._train = cell.task == "train"
+        self._train = cell.traits.trains
         self._reconstruction = workload.loss == "reconstruction"
         self._image = len(workload.input_shape) == 3  # noqa: PLR2004
         self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])

@@ -32,7 +32,7 @@ from kit.compare.fits import score_margin
 from kit.compare.metrics import METRICS
 from kit.compare.ratios import Metric
 from kit.compare.rows import Comparison, GroupRows, Row
-from kit.report.sentences import LETTERS, sentence
+from kit.report.reasons_in_words import LETTERS, sentence
 from kit.report.values_in_words import counted, decimals, number, one_line, several
 from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, rounds_for
 
