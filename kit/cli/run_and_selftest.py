@@ -125,9 +125,8 @@ def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = Fa
             _print_table(running)
         if why:
             plan = running.plan.suite
-            planned = (
-                "" if plan.precision_pct is not None or running.rounds_done > plan.rounds else f" of {plan.rounds}"
-            )
+            is_planned = plan.precision_pct is None and running.rounds_done <= plan.rounds
+            planned = f" of {plan.rounds}" if is_planned else ""
             begun = sum(launch.round >= running.rounds_done for launch in running.launches)
             more = f" and {begun} launches of the next" if begun else ""
             saved = f"{running.rounds_done}{planned} rounds{more} saved"

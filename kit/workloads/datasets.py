@@ -319,9 +319,8 @@ class Dataset:
             most_b = sum(file.content_max_b for file in self.files[split])
             with suppress(*DAMAGE), np.load(BytesIO(read_limited(parsed, most_b))) as arrays:
                 sizes = sum(info.file_size for info in arrays.zip.infolist())
-                if (
-                    sizes <= most_b and arrays.zip.testzip() is None
-                ):  # NumPy would read a damaged header before its checksum
+                # NumPy would read a damaged header before its checksum.
+                if sizes <= most_b and arrays.zip.testzip() is None:
                     return Samples(arrays["inputs"], arrays["targets"])
         try:
             samples = self.read(split, contents)

@@ -10,13 +10,15 @@ import numpy as np
 
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.backend import JaxProgram, Mesh, computed_in, set_precision
-from kit.backends.protocol import DeviceBatch
+from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.cell import Cell
 from kit.workloads.device_operations import TRIAD_SCALE, length, square
 
 
 class JaxOperation(JaxProgram):
     """An operation; its step returns an array on the device."""
+
+    trace, compile = Program.trace, Program.compile  # it was compiled when it was built
 
     def __init__(self, cell: Cell) -> None:
         self._mesh = Mesh(cell.device)
@@ -58,14 +60,6 @@ class JaxOperation(JaxProgram):
                 return lambda: add(x)
             case _:
                 raise ENTRY.untranslated(cell)
-
-    def trace(self) -> bool:
-        """Do nothing: the operation was compiled when it was built."""
-        return False
-
-    def compile(self) -> bool:
-        """Do nothing, as `trace`."""
-        return False
 
     def step(self, _batch: DeviceBatch) -> jax.Array:
         """Run the operation once."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from kit.backends.protocol import DeviceBatch
+from kit.backends.protocol import DeviceBatch, Program
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, Workers, set_precision
 from kit.profile.cell import Cell
@@ -16,6 +16,8 @@ from kit.workloads.device_operations import TRIAD_SCALE, length, square
 
 class TensorFlowOperation(TensorFlowProgram):
     """An operation; its step returns a tensor or variable on the device."""
+
+    trace = Program.trace  # it was traced when it was built
 
     def __init__(self, cell: Cell) -> None:
         self._device = DEVICES[cell.device]
@@ -61,10 +63,6 @@ class TensorFlowOperation(TensorFlowProgram):
                 return self._traced(lambda x: x + x, tf.zeros(()))
             case _:
                 raise ENTRY.untranslated(cell)
-
-    def trace(self) -> bool:
-        """Do nothing: the operation was traced when it was built."""
-        return False
 
     def step(self, _batch: DeviceBatch) -> tf.Tensor:
         """Run the operation once."""
