@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,9 +45,8 @@ LAUNCH_FORMS = {
 CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
-# Suites and nodes name folders and files.
+# Suites name folders.
 UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
-NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 # `kit fleet` decides these options of `kit run` for every node.
 DECIDED = ("out", "resume", "force", "label", "dry_run", "as_json")
 
@@ -222,6 +220,7 @@ def _measured(
 
     from kit.cli.run_and_selftest import parse_request
     from kit.compare.fleet_nodes import Absent
+    from kit.fleet.nodes import nodes_of
     from kit.fleet.reframe_run import FleetPlan, measure, nodes_left
     from kit.suites.run_request import OPTIONS
     from kit.suites.suite import load_suite
@@ -233,7 +232,7 @@ def _measured(
         raise click.UsageError(f"{OPTIONS[decided[0]]}: kit fleet sets it for each node; leave it out")
     suite = load_suite(request.suite_name).name
     need("reframe", "fleet")
-    partition, known = _nodes(scheduler, partition, nodes)
+    partition, known = nodes_of(scheduler, partition, nodes)
     first = FleetPlan(
         nodes=[node.name for node in known if node.is_usable],
         folder=str(Path(out or f"fleet-{UNFIT.sub('_', suite)}").absolute()),
@@ -258,7 +257,7 @@ def _measured(
             without = measure(plan, retries, say)
             failed |= {node: Absent(name=node, reason=why) for node, why in without.items()}
         if failed:  # perhaps for what has become of the node
-            now = {node.name: node for node in _nodes(scheduler, partition or None, ",".join(first.nodes))[1]}
+            now = {node.name: node for node in nodes_of(scheduler, partition or None, ",".join(first.nodes))[1]}
             failed = {name: absent if now[name].is_usable else _unusable(now[name]) for name, absent in failed.items()}
         # What was measured before a node went down counts.
         absent = [node for node in unusable if not first.profile(node.name).is_file()]
@@ -276,26 +275,6 @@ def _unusable(node: FleetNode) -> Absent:
 
     code, why = ("node_state_why", {"why": node.why}) if node.why else ("node_state", {})
     return Absent(name=node.name, reason=Reason(code=code, values={"state": node.state, **why}))
-
-
-def _nodes(scheduler: str, partition: str | None, nodes: str | None) -> tuple[str, list[FleetNode]]:
-    """Return the partition, empty where there is none, and its nodes."""
-    from kit.fleet.nodes import FleetNode, slurm_nodes
-    from kit.fleet.reframe_run import SLURM
-
-    if scheduler in SLURM:
-        return slurm_nodes(partition, nodes)
-    if partition is not None:
-        raise click.UsageError(f"--partition is an option for Slurm; leave it out with --scheduler {scheduler}")
-    if scheduler == "local" and nodes is None:
-        nodes = socket.gethostname().partition(".")[0]
-    if not nodes:
-        raise click.UsageError("--scheduler ssh needs --nodes: the hosts, such as node1,node2")
-    names = [name for name in nodes.split(",") if name]
-    unfit = [name for name in names if not NODE_NAME.fullmatch(name) or names.count(name) > 1]
-    if unfit:
-        raise click.UsageError(f"--nodes: {unfit[0]!r}: give each host once, by a name that can be a file name")
-    return "", [FleetNode(name) for name in names]
 
 
 def _judged(paths: Sequence[Path], absent: Sequence[Absent]) -> Fleet:

@@ -1,17 +1,22 @@
-"""Which nodes Slurm has in a partition, and which of them take no job."""
+"""Which nodes are measured: those of a partition of Slurm, with those that take no job, or hosts by their names."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import socket
 import subprocess
 from typing import NamedTuple
 
 from kit.errors import KitError
+from kit.fleet.reframe_run import SLURM
 
 # As sinfo calls them. Others are down, drained, failing, reserved for maintenance, or unknown.
 USABLE = frozenset({"idle", "mixed", "allocated", "completing", "reserved", "powered_down", "powering_up", "planned"})
 # After a state: it powers up, is planned for a job, or does not answer right now; where that lasts, it is down.
 SUFFIXES = "~#!%$@^-*"
+# A node names a file.
+NODE_NAME = re.compile(r"\w[\w.@-]*", re.ASCII)
 
 
 class FleetNode(NamedTuple):
@@ -27,7 +32,28 @@ class FleetNode(NamedTuple):
         return self.state.rstrip(SUFFIXES) in USABLE
 
 
-def slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[FleetNode]]:
+def nodes_of(scheduler: str, partition: str | None, wanted: str | None) -> tuple[str, list[FleetNode]]:
+    """Return the partition, empty where there is none, and its nodes, or those of them that are wanted.
+
+    Raises:
+        KitError: there are none, or `_slurm_nodes` refuses.
+    """
+    if scheduler in SLURM:
+        return _slurm_nodes(partition, wanted)
+    if partition is not None:
+        raise KitError(f"--partition is an option for Slurm; leave it out with --scheduler {scheduler}")
+    if scheduler == "local" and wanted is None:
+        wanted = socket.gethostname().partition(".")[0]
+    if not wanted:
+        raise KitError("--scheduler ssh needs --nodes: the hosts, such as node1,node2")
+    names = [name for name in wanted.split(",") if name]
+    unfit = [name for name in names if not NODE_NAME.fullmatch(name) or names.count(name) > 1]
+    if unfit:
+        raise KitError(f"--nodes: {unfit[0]!r}: give each host once, by a name that can be a file name")
+    return "", [FleetNode(name) for name in names]
+
+
+def _slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[FleetNode]]:
     """Return the partition and its nodes, or those of them that are wanted; Slurm's notation may name these.
 
     Raises:
