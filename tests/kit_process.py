@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,12 @@ from click.testing import CliRunner, Result
 from kit.cli import app
 
 REPOSITORY = Path(__file__).parents[1]
-
-
 START = (sys.executable, "-m", "kit")
+
+
+def copy_kit(folder: Path) -> None:
+    """Copy the kit into a folder. Bytecode stays: a test beside this one may be writing it, under a name that goes."""
+    shutil.copytree(REPOSITORY / "kit", folder / "kit", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def kit(

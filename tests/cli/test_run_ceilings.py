@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from kit_process import REPOSITORY, kit
+from kit_process import REPOSITORY, copy_kit, kit
 from small_suite import measure
 
 from kit.profile.store import read_profile
@@ -86,7 +86,7 @@ def test_a_program_that_computes_nothing_is_found_and_one_that_works_is_not(tmp_
 @pytest.mark.slow
 def test_a_backend_that_claims_a_network_and_computes_next_to_nothing_is_found(tmp_path):
     pytest.importorskip("torch")
-    shutil.copytree(REPOSITORY / "kit", tmp_path / "kit")
+    copy_kit(tmp_path)
     shutil.copytree(REPOSITORY / "tests/faults/planted/backends/plain", tmp_path / "kit/backends/plain")
     here = {"PYTHONPATH": os.fspath(tmp_path)}
     (tmp_path / "suite.toml").write_text(BACKENDS + MEASURE)

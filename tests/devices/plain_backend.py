@@ -6,7 +6,7 @@ In the copy, blocks for energy last seconds, and joules may have a larger error.
 import shutil
 
 import pytest
-from kit_process import REPOSITORY
+from kit_process import REPOSITORY, copy_kit
 from small_suite import measure
 
 from kit.audit.results import GAPS
@@ -151,7 +151,7 @@ BACKEND = """,
 
 def copied_kit(folder, kind):
     """Copy the kit into the folder, with the backend `plain` and its entry for devices of a kind."""
-    shutil.copytree(REPOSITORY / "kit", folder / "kit")
+    copy_kit(folder)
     shutil.copytree(PLAIN, folder / "kit/backends/plain")
     for name, edits in SHORTENED.items():
         edit(folder / "kit" / name, edits)

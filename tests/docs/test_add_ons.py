@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import profile_builder as b
 import pytest
-from kit_process import REPOSITORY, kit
+from kit_process import REPOSITORY, copy_kit, kit
 
 from kit.profile.store import read_profile
 from kit.workloads.parity_proof import PARITY_STEPS
@@ -52,7 +52,7 @@ def put(tree, path, where, text):
 def added(tmp_path_factory):
     """Run a command of a kit that has all that the page adds, and the page's data set; a profile lies beside it."""
     folder = tmp_path_factory.mktemp("added")
-    shutil.copytree(REPOSITORY / "kit", folder / "kit")
+    copy_kit(folder)
     for path, where, text in BLOCK.findall(PAGE):
         put(folder, path, where, text)
     for file, opening, entry in ENTRIES:
