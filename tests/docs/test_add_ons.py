@@ -4,7 +4,6 @@ import csv
 import gzip
 import re
 import shlex
-import shutil
 
 import numpy as np
 import profile_builder as b
