@@ -109,8 +109,8 @@ def measure(
             energy_s=energy_s,
             reuse_compiled=reuse_compiled,
             quick=quick,
-            label=label,
-            out=os.fspath(out),
+            label=label or "",
+            out=os.fspath(out or ""),
             force=force,
         )
         try:

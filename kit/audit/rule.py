@@ -56,7 +56,7 @@ class Found:
 
 Outcome = Found | NotMeasuredError | None
 RuleAnswer = Found | None | Iterator[Outcome]
-Check = TypeVar("Check", bound=Callable[[Any], RuleAnswer])
+RuleCheck = TypeVar("RuleCheck", bound=Callable[[Any], RuleAnswer])
 
 
 class Rule(NamedTuple):
@@ -84,7 +84,7 @@ def rule(
     on: RuleDevices = "any",
     at_least: float | None = None,
     explains: Codes = (),
-) -> Callable[[Check], Check]:
+) -> Callable[[RuleCheck], RuleCheck]:
     """Make a function a rule of its own name.
 
     Args:
@@ -95,7 +95,7 @@ def rule(
         explains: codes that say less about the same and are left out beside its finding.
     """
 
-    def register(check: Check) -> Check:
+    def register(check: RuleCheck) -> RuleCheck:
         name, argument = check.__name__, next(iter(get_type_hints(check).values()))
         codes = {name: explains, **_FURTHER[name]}
         _RULES.append(Rule(name, severity, SCOPES[argument], on, at_least, remedy, codes, check))
@@ -104,13 +104,13 @@ def rule(
     return register
 
 
-def says(sentence: str, *, code: str = "", explains: Codes = ()) -> Callable[[Check], Check]:
+def says(sentence: str, *, code: str = "", explains: Codes = ()) -> Callable[[RuleCheck], RuleCheck]:
     """Give a rule its sentence: a template of the evidence, `{who}` (its cell or group) and `{because}`.
 
     With `code` it is the sentence of a further finding, which has that name and `explains` others.
     """
 
-    def register(check: Check) -> Check:
+    def register(check: RuleCheck) -> RuleCheck:
         _SENTENCES[code or check.__name__] = sentence
         if code:
             _FURTHER[check.__name__][code] = explains

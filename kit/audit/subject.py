@@ -46,7 +46,7 @@ class MeasuredCell:
 
     @cached_property
     def cell(self) -> Cell:
-        """Which it is."""
+        """The cell that was measured."""
         return self.sample.cell
 
     @cached_property

@@ -114,7 +114,7 @@ class CompareRequest(TypedRequest):
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
-        """TableAxes of tables, rows and columns; empty where they are to be the usual ones."""
+        """Axes of tables, rows and columns; empty where they are to be the usual ones."""
         return self.split, self.rows, self.columns
 
 

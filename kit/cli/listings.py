@@ -93,7 +93,7 @@ def show(*, profile: Path, format_name: str, steps: bool) -> None:
 @listing_format_options
 def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and how long they take on two CPUs."""
-    from kit.report.run_plan import suites_report
+    from kit.report.plan_report import suites_report
     from kit.runner.rounds_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite

@@ -43,7 +43,7 @@ class LateChoice(click.Choice[str]):
 
     @cached_property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
-        """The names."""
+        """The names in the table, which is imported when the first of them is wanted."""
         return tuple(getattr(import_module(self._module), self._table))
 
 

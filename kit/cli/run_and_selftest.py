@@ -39,7 +39,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
     typed = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
-        from kit.report.run_plan import plan_report
+        from kit.report.plan_report import plan_report
         from kit.runner.rounds_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
@@ -78,7 +78,9 @@ def as_typed(request: RunRequest) -> RunRequest:
         value = typed[str(option.name)]
         if isinstance(value, list):
             value = tuple(map(str, value))
-        elif value is not None and not getattr(option, "is_flag", False):
+        elif getattr(option, "is_flag", False):
+            value = bool(value)
+        elif value is not None:
             value = str(value)
         params[str(option.name)] = option.process_value(context, value)
     return request_of(params)

@@ -32,7 +32,7 @@ WITH_REFERENCES = 1 + REFERENCE_S / STRETCH_S
 FIT_LEAST_S = 3.0
 
 # Runs segments of a program; returns the answer, and the waits of each segment.
-Run = Callable[[list[Segment]], tuple[Measured, list[Steps]]]
+RunSegments = Callable[[list[Segment]], tuple[Measured, list[Steps]]]
 
 
 class Stretch(NamedTuple):
@@ -83,7 +83,7 @@ class FitInRound:
         """How many updates it still has to make."""
         return self._updates - self.record.updates
 
-    def refer(self, pace: Pace, run: Run) -> Pace:
+    def refer(self, pace: Pace, run: RunSegments) -> Pace:
         """Let `run` run the reference, whose pace is `pace`; return its pace after that."""
         segments = block_segments(pace, REFERENCE_S, self._lead_in_s)
         measured, waits_ns = run(segments)
@@ -94,7 +94,7 @@ class FitInRound:
         self.record = replace(self.record, reference_ns=[*self.record.reference_ns, step_ns])
         return pace.after(segments, waits_ns)
 
-    def stretch(self, run: Run) -> Stretch:
+    def stretch(self, run: RunSegments) -> Stretch:
         """Let `run` run the next stretch, which ends with its epoch at the latest."""
         in_epoch = self._epoch_updates - self.record.updates % self._epoch_updates
         stretch_s = max(STRETCH_S, STRETCH_REFERENCES * self._reference_s)

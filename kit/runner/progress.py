@@ -20,8 +20,8 @@ from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
+from kit.report.plan_report import summary
 from kit.report.reasons_in_words import sentence
-from kit.report.run_plan import summary
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import RepeatsToCome, TimeLeft, failed_cells

@@ -32,7 +32,7 @@ from kit.compare.table import BlockTable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, CellResult, Group, Launch, StepPlan
 from kit.profile.unfinished import RunPlan
-from kit.report.run_plan import TimeNeeded
+from kit.report.plan_report import TimeNeeded
 from kit.runner.fit_stretches import FIT_LEAST_S, WITH_REFERENCES
 from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.runner.round_worker import SHARED_PROCESS_ENDED

@@ -141,7 +141,7 @@ def times(factor):
     return program
 
 profiles = kit.measure({"file": "own.py", "small": times(1), "large": times(4)}, rounds=1, batch=256, threads=1,
-                       quick=True, energy_s=0, out="run.json")
+                       quick=1, energy_s=0, label=None, out="run.json")
 columns = profiles.to_columns()
 print(json.dumps([columns["workload"], columns["step_ns"], os.listdir(tempfile.gettempdir())]))
 """
