@@ -85,8 +85,9 @@ def facts_of(profile: Profile) -> tuple[RunFacts, dict[str, str]]:
     }
     unknown, facts, by_kind = identity.reasons.keys() | before.reasons.keys(), RunFacts(), dict[str, list[str]]()
     for name, value in recorded.items():
-        fact, (kind, part) = fact_of(name), kind_of(name)
+        fact = fact_of(name)
         if fact.grade == "incompatible":
+            kind, part = kind_of(name)
             if value is not None and kind not in OF_A_CELL:
                 by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
         elif fact.grade is not None and not (value is None and fact.is_optional):

@@ -7,10 +7,10 @@ round     the median over its cycles; fresh processes, so that rounds are indepe
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from operator import itemgetter
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 
 from kit.compare.clean import TAKEN_BAD_PCT
@@ -140,18 +140,18 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
         if _took_turns(first, second):
-            values = [apart for _, apart in _by_cycle(metric, first, second)]
+            values = _apart(metric, _pairs_of_cycles(first, second))
         else:
-            values = [apart for apart in [_apart(metric, first.value, second.value)] if apart is not None]
+            values = _apart(metric, [(first.value, second.value)])
         if values:
-            by_round[number] = statistics.median(values) + shift
+            by_round[number] = median(values) + shift
     return by_round
 
 
 def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, LaunchSeries, LaunchSeries]]:
     """Yield each round that both samples have, with what they gave in it."""
     mine, yours = series(metric, a), series(metric, b)
-    for key in sorted(mine.keys() & yours.keys(), key=lambda key: (key[1], key[0])):
+    for key in sorted(mine.keys() & yours.keys(), key=itemgetter(1, 0)):
         yield key[1], mine[key], yours[key]
 
 
@@ -159,25 +159,31 @@ def _took_turns(first: LaunchSeries, second: LaunchSeries) -> bool:
     return bool(first.takes_turns and second.takes_turns and first.blocks and second.blocks)
 
 
+def _pairs_of_cycles(first: LaunchSeries, second: LaunchSeries) -> Iterable[tuple[float, float]]:
+    """Return the values of two launches in each cycle that both have."""
+    if first.cycles == second.cycles:
+        return zip(first.blocks, second.blocks, strict=True)
+    others = dict(zip(second.cycles, second.blocks, strict=True))
+    known = zip(first.cycles, first.blocks, strict=True)
+    return [(value, others[cycle]) for cycle, value in known if cycle in others]
+
+
 def _by_cycle(metric: Metric, first: LaunchSeries, second: LaunchSeries) -> list[tuple[int, float]]:
     """Return how far two launches are apart in each cycle of which both are known."""
-    if first.cycles == second.cycles:
-        pairs = zip(first.cycles, first.blocks, second.blocks, strict=True)
-    else:
-        others = dict(zip(second.cycles, second.blocks, strict=True))
-        known = zip(first.cycles, first.blocks, strict=True)
-        pairs = ((cycle, value, others[cycle]) for cycle, value in known if cycle in others)  # type: ignore[assignment]
-    if metric.compare == "ratio":
-        return [(cycle, math.log(value / other)) for cycle, value, other in pairs if value > 0 and other > 0]
-    differences = ((cycle, value - other) for cycle, value, other in pairs)
-    return [(cycle, apart) for cycle, apart in differences if math.isfinite(apart)]
+    others = dict(zip(second.cycles, second.blocks, strict=True))
+    known = [
+        (cycle, value, others[cycle])
+        for cycle, value in zip(first.cycles, first.blocks, strict=True)
+        if cycle in others
+    ]
+    return [(cycle, apart) for cycle, value, other in known for apart in _apart(metric, [(value, other)])]
 
 
-def _apart(metric: Metric, value: float, other: float) -> float | None:
-    """Return ln of the ratio of two values, or their difference; None where one is not known."""
+def _apart(metric: Metric, pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """Return ln of the ratio of each pair of values, or their difference; nothing of a pair that is not known."""
     if metric.compare == "ratio":
-        return math.log(value / other) if value > 0 and other > 0 else None
-    return value - other if math.isfinite(value - other) else None
+        return [math.log(value / other) for value, other in pairs if value > 0 and other > 0]
+    return [apart for value, other in pairs if math.isfinite(apart := value - other)]
 
 
 def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:

@@ -139,8 +139,8 @@ class LaunchRow:
             if self.is_counted:
                 try:
                     others_ns = max(map(sub, counters["machine.busy_ns"], counters["process.cpu_ns"]))
-                    taken_ns = max(0, others_ns) + max(0, *counters.get("machine.steal_ns", ()), 0)
-                    self._taken_most = taken_ns / (self.cpus * min(self.blocks.span_ns))
+                    stolen_ns = max(counters.get("machine.steal_ns", (0,)))
+                    self._taken_most = (max(0, others_ns) + max(0, stolen_ns)) / (self.cpus * min(self.blocks.span_ns))
                 except TypeError:
                     self._taken_most = math.inf
         return self._taken_most
