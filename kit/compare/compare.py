@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.metrics import METRICS, details, judged_name, read_metrics, run_level, value, value_of_runs
+from kit.compare.metrics import METRICS, details, judged_name, read_metrics, untimed_level, value, value_of_runs
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within, read_run
 from kit.compare.ratios import Metric, trends
@@ -69,7 +70,7 @@ def read_reduced(
     for sample in run.samples.values():
         read_metrics(sample, (*names, judged_name(by, sample)))
         loaded(sample)
-        run_level(METRICS[by], sample)
+        untimed_level(METRICS[by], sample)
     run.drop_launches()
     return run
 
@@ -280,7 +281,7 @@ def row_of(
     of_operation = is_operation(first.cell)
     asked = [*METRICS] if names is None else [*names, judged, *(RATE if of_operation else ())]
     if first.together is None:  # its launches were dropped
-        asked = [*first.values]
+        asked = [*dict.fromkeys(chain.from_iterable(sample.values for sample in samples))]
     values = {known: value_of_runs(METRICS[known], samples) for known in asked}
     return Row(
         name=name,

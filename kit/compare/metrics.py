@@ -9,6 +9,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -62,27 +63,28 @@ def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text 
     if name not in values:
         if sample.together is None:
             return None
-        values[name] = _value(METRICS[name], sample)
+        metric = METRICS[name]
+        values[name] = _summed_up(metric, sample) if metric.read is None else metric.read(sample)
     return values[name]
 
 
-def _value(metric: Metric, sample: Sample) -> Value | None:
-    if metric.read is not None:
-        return metric.read(sample)
+def _summed_up(metric: Metric, sample: Sample) -> Value | None:
     if metric.observe is None or metric.over is None:
         return None
     seen = [known for launch in sample.good if (known := metric.observe(sample, launch)) is not None]
     return metric.over(seen) if seen else None
 
 
-def read_metrics(sample: Sample, names: Iterable[str]) -> None:
-    """Read metrics of a cell into its values; what a launch would need that has no fit or joules is null at once."""
-    lacking = {part for part, has in PARTS.items() if not any(map(has, sample.launches))}
-    for name in names:
-        if METRICS[name].part in lacking:
-            sample.values.setdefault(name, None)
-        else:
-            value(sample, name)
+def read_metrics(sample: Sample, names: tuple[str, ...]) -> None:
+    """Read metrics of a cell into its values, but those that need a fit or joules where no launch has any."""
+    lacking = [part for part, has in PARTS.items() if not any(map(has, sample.launches))]
+    for name in _without(names, tuple(lacking)):
+        value(sample, name)
+
+
+@lru_cache  # a comparison asks for the same metrics of every cell
+def _without(names: Sequence[str], parts: Sequence[str]) -> Sequence[str]:
+    return [name for name in names if METRICS[name].part not in parts]
 
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
@@ -161,21 +163,26 @@ def _tokens_per_s(sample: Sample) -> float | None:
 
 def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
     """Return what a run adds to its side when runs are compared by a metric; None without a number."""
-
-    def compute() -> RunLevel | None:
-        shown = value(sample, judged_name(metric.name, sample))
-        if shown is None or (metric.compare == "ratio" and not shown):
-            return None
-        is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
-        rounds = len({launch.round for launch in sample.good})
-        contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
-        log = math.log(shown) if is_log else float(shown)
-        return RunLevel(log, se, rounds, contention)
-
-    if metric.name not in sample.levels:
-        sample.levels[metric.name] = compute()
-    untimed, times = sample.levels[metric.name], sample.run.times
+    untimed, times = untimed_level(metric, sample), sample.run.times
     return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
+
+
+def untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
+    """Return it without the times of the run, which may turn out to be wrong."""
+    if metric.name not in sample.levels:
+        sample.levels[metric.name] = _untimed_level(metric, sample)
+    return sample.levels[metric.name]
+
+
+def _untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
+    shown = value(sample, judged_name(metric.name, sample))
+    if shown is None or (metric.compare == "ratio" and not shown):
+        return None
+    is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
+    rounds = len({launch.round for launch in sample.good})
+    contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
+    log = math.log(shown) if is_log else float(shown)
+    return RunLevel(log, se, rounds, contention)
 
 
 def judged_name(name: str, sample: Sample) -> str:
@@ -267,7 +274,7 @@ def compile_ns(_sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
     if launch.record.reused_compilation:
         return None
-    return sum(phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES) or None
+    return sum([phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES]) or None
 
 
 def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Callable[[Sample], float | None]:

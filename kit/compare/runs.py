@@ -277,6 +277,7 @@ class Run:
             for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
                 getattr(sample, name)
             sample.launches = []
+            sample.values = {name: known for name, known in sample.values.items() if known is not None}
             # A dictionary that lost its entries stays as large as it was. A field that it lacks has its default.
             of_launches = ("figures", "good", "measured", "together", "percentiles_ns", "_known")
             sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}

@@ -307,8 +307,8 @@ def times_ns(blocks: Blocks, by: By = "step") -> list[float]:
 def middle(values: Iterable[float]) -> float:
     """Return the median of those values that are above zero; nan where none is."""
     positive = sorted([value for value in values if value > 0])
-    half, is_odd = divmod(len(positive), 2)
-    if is_odd:
+    half = len(positive) // 2
+    if len(positive) % 2:
         return positive[half]
     return (positive[half - 1] + positive[half]) / 2 if positive else math.nan
 
