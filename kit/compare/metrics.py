@@ -39,15 +39,16 @@ from kit.profile.schema import INJECTED_NS
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
-COMPILE_PHASES = ("trace", "compile", "first_step")
+COMPILE_PHASES = frozenset(("trace", "compile", "first_step"))
 # Phases of the process, and with them those of a program in it, up to the end of the first step.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
-# What a launch has that gives a cell the metrics of a part.
-PARTS: dict[str, Callable[[LaunchRow], bool]] = {
-    "fit": lambda launch: launch.record.fit is not None,
-    "energy": lambda launch: bool(launch.energy),
+# What a launch has that gives a cell metrics, by how the names of these begin.
+NEEDS: dict[str, Callable[[LaunchRow], bool]] = {
+    "fit_": lambda launch: launch.record.fit is not None,
+    "energy_": lambda launch: bool(launch.energy),
+    "token": lambda launch: launch.record.tokens is not None,
 }
 
 
@@ -76,15 +77,15 @@ def _summed_up(metric: Metric, sample: Sample) -> Value | None:
 
 
 def read_metrics(sample: Sample, names: tuple[str, ...]) -> None:
-    """Read metrics of a cell into its values, but those that need a fit or joules where no launch has any."""
-    lacking = [part for part, has in PARTS.items() if not any(map(has, sample.launches))]
+    """Read metrics of a cell into its values, but those that need what none of its launches has."""
+    lacking = [begin for begin, has in NEEDS.items() if not any(map(has, sample.launches))]
     for name in _without(names, tuple(lacking)):
         value(sample, name)
 
 
 @lru_cache  # a comparison asks for the same metrics of every cell
-def _without(names: Sequence[str], parts: Sequence[str]) -> Sequence[str]:
-    return [name for name in names if METRICS[name].part not in parts]
+def _without(names: Sequence[str], begins: tuple[str, ...]) -> Sequence[str]:
+    return [name for name in names if not name.startswith(begins)]
 
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
@@ -224,7 +225,7 @@ def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
-    return geometric_mean(step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample))
+    return geometric_mean([step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample)])
 
 
 def _adjusted(name: str, raw_name: str) -> Callable[[Sample], float | None]:
@@ -284,11 +285,12 @@ def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Call
     """
 
     def read(sample: Sample) -> float | None:
-        finished = [launch for launch in sample.launches if launch.record.failure is None]
-        for launches in (sample.good, finished if any(launch.record.reused_compilation for launch in finished) else ()):
-            if times_ns := [time_ns for launch in launches if (time_ns := observe(sample, launch)) is not None]:
-                return statistics.median(times_ns)
-        return None
+        times_ns = [time_ns for launch in sample.good if (time_ns := observe(sample, launch)) is not None]
+        if not times_ns:
+            finished = [launch for launch in sample.launches if launch.record.failure is None]
+            if any(launch.record.reused_compilation for launch in finished):
+                times_ns = [time_ns for launch in finished if (time_ns := observe(sample, launch)) is not None]
+        return statistics.median(times_ns) if times_ns else None
 
     return read
 

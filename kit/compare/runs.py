@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -83,7 +83,7 @@ class Sample:
     key: str  # on platforms, of what was asked; else the cell's
     group: str  # key of its whole group; on platforms, of what was asked
     name: str  # what tells it apart in its group
-    launches: list[LaunchRow]
+    launches: Sequence[LaunchRow]
     percentiles_ns: PercentilesNs = (None, None, None)  # of its steps that were waited for one by one
     together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
     side: str = ""  # of several: machine and label, or platform, of its run
@@ -91,7 +91,16 @@ class Sample:
     values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
     levels: dict[str, RunLevel | None] = field(default_factory=dict)  # by metric, without the times of its run
     loaded: frozenset[Any] | None = None  # what its launches had imported; null: nobody has asked
+    series: dict[str, Any] = field(default_factory=dict)  # by metric, as far as `kit.compare.ratios.series` made them
+    figures: Sequence[LaunchRow] = field(init=False)  # that its figures come from, and those that failed
+    good: Sequence[LaunchRow] = field(init=False)  # with a number that its figures come from
+    measured: Sequence[LaunchRow] = field(init=False)  # all with a number
     _known: dict[object, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.figures = [launch for launch in self.launches if launch.in_figures]
+        self.good = [launch for launch in self.launches if launch.is_figure]
+        self.measured = [launch for launch in self.launches if launch.counting.steps]
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
         """Return what was computed of its launches before, or compute it."""
@@ -99,21 +108,6 @@ class Sample:
             self._known[what] = compute()
         value: T = self._known[what]
         return value
-
-    @cached_property
-    def figures(self) -> list[LaunchRow]:
-        """The launches that its figures come from, and those that failed."""
-        return [launch for launch in self.launches if launch.in_figures]
-
-    @cached_property
-    def good(self) -> list[LaunchRow]:
-        """The launches with a number that its figures come from."""
-        return [launch for launch in self.launches if launch.is_figure]
-
-    @cached_property
-    def measured(self) -> list[LaunchRow]:
-        """All launches with a number."""
-        return [launch for launch in self.launches if launch.gives_number]
 
     @cached_property
     def others_pct(self) -> float | None:
@@ -276,10 +270,10 @@ class Run:
         for sample in self.samples.values():
             for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
                 getattr(sample, name)
-            sample.launches = []
+            sample.launches = sample.figures = sample.good = sample.measured = ()
             sample.values = {name: known for name, known in sample.values.items() if known is not None}
             # A dictionary that lost its entries stays as large as it was. A field that it lacks has its default.
-            of_launches = ("figures", "good", "measured", "together", "percentiles_ns", "_known")
+            of_launches = ("together", "percentiles_ns", "series", "_known")
             sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
         self.rounds = CleanRounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):

@@ -346,8 +346,8 @@ def counted(
     steps, total_ns, sums = 0, 0, [0] * len(names)
     for launch in launches:
         blocks = launch.blocks if in_all else launch.counting
-        columns: list[Sequence[Any]] = [blocks.counters[name] for name in names if name in blocks.counters]
-        if len(columns) < len(names):
+        columns: list[Sequence[Any]] = [*map(blocks.counters.get, names)]  # type: ignore[list-item]
+        if None in columns:
             continue
         if within is not None or any([None in column for column in columns]):  # noqa: C419 - a list is faster
             is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
