@@ -178,14 +178,17 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     """
     kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
     holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in kinds}
-    tolerance, first = parity_tolerance(precision, like_hardware=like_hardware), None
+    tolerance = parity_tolerance(precision, like_hardware=like_hardware)
+    first = before = None
+    known: dict[str, Value] = {}
     for label, facts in cells:
         first = first or facts
-        same = facts == first or _same_losses(facts, first, tolerance)
-        values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
-        for kind in kinds:
-            if values.get(kind):
-                holders[kind].setdefault(values[kind], []).append(label)
+        if facts != before:  # those of a thousand runs are alike
+            same = facts == first or _same_losses(facts, first, tolerance)
+            values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
+            before, known = facts, {kind: values[kind] for kind in kinds if values.get(kind)}
+        for kind, value in known.items():
+            holders[kind].setdefault(value, []).append(label)
     # The number of threads is a choice on one machine; another machine has what it has.
     return [
         _mismatch(kind, kind, values, "warns" if kind == "threads" and not like_hardware else "incompatible")
@@ -211,9 +214,8 @@ def run_mismatches(runs: Sequence[tuple[str, RunFacts]]) -> list[Mismatch]:
     mismatches = []
     for name, values in holders.items():
         fact = fact_of(name)
-        lacking = [label for label, facts in runs if name not in facts]
-        if lacking and not fact.is_optional:
-            values.setdefault(NONE, []).extend(lacking)
+        if not fact.is_optional and sum(map(len, values.values())) < len(runs):
+            values.setdefault(NONE, []).extend(label for label, facts in runs if name not in facts)
         numbers = [value for value in values if isinstance(value, int | float)]
         is_negligible = len(numbers) == len(values) and max(numbers) - min(numbers) <= fact.negligible
         if len(values) > 1 and not is_negligible:

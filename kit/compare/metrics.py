@@ -90,8 +90,12 @@ def _without(names: Sequence[str], begins: tuple[str, ...]) -> Sequence[str]:
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
     """Return a metric's value of several runs of a cell: as the metric sums it up, of one its own."""
+    if len(samples) > 1 and metric.runs is None:
+        return None
     name = metric.name if len(samples) == 1 else metric.runs_of or metric.name
-    return together(metric, [value(sample, name) for sample in samples])
+    return together(
+        metric, [sample.values[name] if name in sample.values else value(sample, name) for sample in samples]
+    )
 
 
 def together(metric: Metric, values: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
