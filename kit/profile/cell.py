@@ -64,7 +64,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     def __hash__(self) -> int:
         # Many profiles have the same cells: what follows from cells alone is looked up.
-        return hash((tuple(sorted(self.parameters.items())), _coordinates(self)))
+        return hash(_coordinates(self))
 
     @property
     def traits(self) -> TaskTraits:
