@@ -115,11 +115,12 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     """
     measured: dict[tuple[str, int], list[LaunchRow]] = defaultdict(list)
     for launch in table:
-        launch.energy = launch.record.energy
-        if launch.record.failure is None and launch.blocks.steps:
+        record = launch.record
+        launch.energy = record.energy
+        if record.failure is None and launch.blocks.steps:
             launch.counting = launch.blocks
             launch.is_figure = True
-            measured[launch.record.group, launch.record.round].append(launch)
+            measured[record.group, record.round].append(launch)
         else:
             fill_disturbances(launch)
     by_group: dict[str, dict[int, RoundCycles]] = defaultdict(dict)
@@ -347,7 +348,7 @@ def throttled_pct(launch: LaunchRow) -> float:
 
 def contended_pct(launches: Collection[LaunchRow]) -> float | None:
     """Return what others took of the CPUs' time in the blocks that count; None: no more than the system's own work."""
-    if all(100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches):
+    if all([100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches]):  # noqa: C419 - a list is faster
         return None
     taken_pct = contention_pct(launches)
     return taken_pct if taken_pct >= TAKEN_LEAST_PCT else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -111,18 +111,14 @@ def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
 
 def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFacts:
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
-
-    def joined(values: Collection[str]) -> str:
-        return " and ".join(sorted(values))
-
     parity = next((launch.parity for launch in launches if launch.parity is not None), None)
-    data = {(launch.data.name, launch.data.sha256) for launch in launches if launch.data is not None}
+    data = {(launch.data.name, launch.data.sha256[:HASH_DIGITS]) for launch in launches if launch.data is not None}
     threads = {launch.threads.requested for launch in launches if launch.threads is not None}
     fits = [launch.fit for launch in launches if launch.fit is not None]
     return CellFacts(
-        data=joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
-        threads=joined({*map(str, threads)}),
-        epochs=joined(
+        data=_joined({" ".join(known) for known in data}),
+        threads=_joined(map(str, threads)),
+        epochs=_joined(
             {f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits}
         ),
         losses=tuple(parity.losses) if parity is not None else (),
@@ -130,6 +126,10 @@ def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFac
         start=sys.intern(f"{parity.weights_sha256} {parity.batches_sha256}") if parity is not None else "",
         run_facts=run_facts,
     )
+
+
+def _joined(values: Iterable[str]) -> str:
+    return " and ".join(sorted(values))
 
 
 def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:

@@ -67,8 +67,9 @@ def read_reduced(
 ) -> Run:
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
+    read_metrics(run, names)
     for sample in run.samples.values():
-        read_metrics(sample, (*names, judged_name(by, sample)))
+        value(sample, judged_name(by, sample))
         loaded(sample)
         untimed_level(METRICS[by], sample)
     run.drop_launches()

@@ -9,7 +9,6 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -29,7 +28,7 @@ from kit.compare.fits import (
 )
 from kit.compare.joules import DRAWN, HOST, drawn, sample_joules, step_joules, tier
 from kit.compare.ratios import Metric, adjusted, figure_values
-from kit.compare.runs import Sample
+from kit.compare.runs import Run, Sample
 from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
 from kit.errors import KitError
 from kit.nearest import did_you_mean
@@ -44,7 +43,7 @@ COMPILE_PHASES = frozenset(("trace", "compile", "first_step"))
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
-# What a launch has that gives a cell metrics, by how the names of these begin.
+# What a launch has that gives its cell metrics, by how the names of these begin.
 NEEDS: dict[str, Callable[[LaunchRow], bool]] = {
     "fit_": lambda launch: launch.record.fit is not None,
     "energy_": lambda launch: bool(launch.energy),
@@ -76,16 +75,13 @@ def _summed_up(metric: Metric, sample: Sample) -> Value | None:
     return metric.over(seen) if seen else None
 
 
-def read_metrics(sample: Sample, names: tuple[str, ...]) -> None:
-    """Read metrics of a cell into its values, but those that need what none of its launches has."""
-    lacking = [begin for begin, has in NEEDS.items() if not any(map(has, sample.launches))]
-    for name in _without(names, tuple(lacking)):
-        value(sample, name)
-
-
-@lru_cache  # a comparison asks for the same metrics of every cell
-def _without(names: Sequence[str], begins: tuple[str, ...]) -> Sequence[str]:
-    return [name for name in names if not name.startswith(begins)]
+def read_metrics(run: Run, names: Iterable[str]) -> None:
+    """Read metrics of a run's cells into their values, but those that need what none of its launches has."""
+    lacking = tuple([begin for begin, has in NEEDS.items() if not any(map(has, run.table))])
+    for name in names:
+        if not name.startswith(lacking):
+            for sample in run.samples.values():
+                value(sample, name)
 
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
@@ -184,7 +180,7 @@ def _untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
     if shown is None or (metric.compare == "ratio" and not shown):
         return None
     is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
-    rounds = len({launch.round for launch in sample.good})
+    rounds = len({launch.record.round for launch in sample.good})
     contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
     log = math.log(shown) if is_log else float(shown)
     return RunLevel(log, se, rounds, contention)

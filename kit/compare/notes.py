@@ -52,7 +52,7 @@ def headline_of(label: str, profile: Profile, table: BlockTable) -> Headline:
     cells = networks_among(every) or every
     identity = profile.identity
     every_launches = table.by_cell.values()
-    rounds = [len({launch.round for launch in launches if launch.gives_number}) for launches in every_launches]
+    rounds = [len({launch.record.round for launch in launches if launch.counting.steps}) for launches in every_launches]
     readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
     return Headline(
         label=label,

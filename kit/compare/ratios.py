@@ -103,14 +103,15 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
 
 def _series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
     launches = dict[LaunchId, LaunchSeries]()
+    observe, kind = metric.observe, metric.kind
     for launch in sample.measured if metric.needs_blocks else sample.launches:
         record = launch.record
-        seen = None if metric.observe is None or record.failure is not None else metric.observe(sample, launch)
+        seen = None if observe is None or record.failure is not None else observe(sample, launch)
         if seen is None:
             continue
         blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
         value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
-        key = record.group, record.round, metric.kind(sample, launch)
+        key = record.group, record.round, kind(sample, launch)
         launches[key] = LaunchSeries(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
     return {key: launches[key] for key in sorted(launches, key=itemgetter(1, 0))}
 

@@ -117,8 +117,8 @@ class Sample:
     @cached_property
     def failure(self) -> Reason | None:
         """Why the first launch that failed did."""
-        failures = (launch.record.failure for launch in self.launches)
-        return next((failure.reason for failure in failures if failure is not None), None)
+        failures = [failure.reason for launch in self.launches if (failure := launch.record.failure) is not None]
+        return failures[0] if failures else None
 
     @cached_property
     def facts(self) -> CellFacts:
