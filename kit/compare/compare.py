@@ -51,11 +51,12 @@ STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_
 # networks has to be imported, and that takes a tenth of a second. The rate of an operation needs no catalog.
 WITHOUT_REACH = tuple(name for name, metric in METRICS.items() if metric.part != "reach")
 RATE = ("reach_rate", "reach_unit")
-# With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table.
+# With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table,
+# which does not show marks.
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
-    *("launches", "is_disturbed", "contention_pct", "sustained_differs", "warm_start", "process_shared"),
+    *("is_disturbed", "contention_pct", "sustained_differs"),
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # A title begins with these.
@@ -67,12 +68,13 @@ def read_reduced(
 ) -> Run:
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
-    read_metrics(run, names)
+    metric = METRICS[by]
+    read_metrics(run, (*names, *filter(None, [metric.mark])))
     for sample in run.samples.values():
         value(sample, judged_name(by, sample))
         loaded(sample)
-        untimed_level(METRICS[by], sample)
-    run.drop_launches()
+        untimed_level(metric, sample)
+    run.drop_launches(has_marks=names != OF_A_TABLE)
     return run
 
 

@@ -53,7 +53,7 @@ class RunTimes(NamedTuple):
     def of(cls, profile: Profile) -> RunTimes:
         """Return those of a profile."""
         launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
-        first_round = min((launch.round for launch in launches), default=0)
+        first_round = min([launch.round for launch in launches], default=0)
         begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
         before, after = profile.state.before, profile.state.after
         # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.
@@ -263,12 +263,12 @@ class Run:
         """Its cells by key, each once."""
         return {key: sample for group in self.groups for key, sample in group.samples.items()}
 
-    def drop_launches(self) -> None:
-        """Let go of everything but what was computed: a thousand runs fit into memory."""
+    def drop_launches(self, *, has_marks: bool = True) -> None:
+        """Let go of everything but what was computed: a thousand runs fit into memory. `has_marks`: marks are kept."""
         for name in ("facts", "times"):
             getattr(self, name)
         for sample in self.samples.values():
-            for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
+            for name in ("facts", "failure", "others_pct", "taken_pct", *(["marks"] if has_marks else [])):
                 getattr(sample, name)
             sample.launches = sample.figures = sample.good = sample.measured = ()
             sample.values = {name: known for name, known in sample.values.items() if known is not None}

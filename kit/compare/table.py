@@ -135,12 +135,12 @@ class LaunchRow:
         """
         if self._taken_most is None:
             counters: Mapping[str, list[int]] = self.blocks.counters  # type: ignore[assignment]
-            self._taken_most = 0.0
-            if self.is_counted:
+            busy_ns, own_ns = counters.get("machine.busy_ns"), counters.get("process.cpu_ns")
+            self._taken_most, cpus = 0.0, self.cpus
+            if busy_ns and own_ns and cpus:
                 try:
-                    others_ns = max(map(sub, counters["machine.busy_ns"], counters["process.cpu_ns"]))
-                    stolen_ns = max(counters.get("machine.steal_ns", (0,)))
-                    self._taken_most = (max(0, others_ns) + max(0, stolen_ns)) / (self.cpus * min(self.blocks.span_ns))
+                    others_ns, stolen_ns = max(map(sub, busy_ns, own_ns)), max(counters.get("machine.steal_ns", (0,)))
+                    self._taken_most = (max(0, others_ns) + max(0, stolen_ns)) / (cpus * min(self.blocks.span_ns))
                 except TypeError:
                     self._taken_most = math.inf
         return self._taken_most
