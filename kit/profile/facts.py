@@ -174,7 +174,6 @@ def kind_of(name: str) -> tuple[str, str]:
     return kind, name.removeprefix(kind[:-1]) if kind != name else name
 
 
-@functools.cache
 def fact_of(name: str) -> Fact:
     """Return the entry of a fact; of one that another kit knows, what is noted and explains nothing."""
     return FACTS.get(kind_of(name)[0], UNKNOWN)
