@@ -111,16 +111,21 @@ def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
 
 def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFacts:
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
+    data: set[tuple[str, str]] = set()
+    threads: set[int] = set()
+    epochs: set[str] = set()
+    for launch in launches:
+        if launch.data is not None:
+            data.add((launch.data.name, launch.data.sha256))
+        if launch.threads is not None:
+            threads.add(launch.threads.requested)
+        if (fit := launch.fit) is not None:
+            epochs.add(f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs))
     parity = next((launch.parity for launch in launches if launch.parity is not None), None)
-    data = {(launch.data.name, launch.data.sha256) for launch in launches if launch.data is not None}
-    threads = {launch.threads.requested for launch in launches if launch.threads is not None}
-    fits = [launch.fit for launch in launches if launch.fit is not None]
     return CellFacts(
         data=_joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
         threads=_joined(map(str, threads)),
-        epochs=_joined(
-            {f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits}
-        ),
+        epochs=_joined(epochs),
         losses=tuple(parity.losses) if parity is not None else (),
         # Cells of a thousand runs begin alike.
         start=sys.intern(f"{parity.weights_sha256} {parity.batches_sha256}") if parity is not None else "",

@@ -207,7 +207,8 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
 
     Launches of one round shared the machine's state, so their mean is one value.
     """
-    is_log, rounds = metric.compare == "ratio", dict[int, list[float]]()
+    is_log = metric.compare == "ratio"
+    rounds: dict[int, list[float]] = {}
     for number, figure in figure_values(metric, sample):
         if math.isfinite(figure) and (figure > 0 or not is_log):
             rounds.setdefault(number, []).append(math.log(figure) if is_log else figure)

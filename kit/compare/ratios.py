@@ -102,7 +102,7 @@ def series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
 
 
 def _series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
-    launches = dict[LaunchId, LaunchSeries]()
+    launches: dict[LaunchId, LaunchSeries] = {}
     observe, kind = metric.observe, metric.kind
     for launch in sample.measured if metric.needs_blocks else sample.launches:
         record = launch.record

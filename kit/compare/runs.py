@@ -272,9 +272,10 @@ class Run:
                 getattr(sample, name)
             sample.launches = sample.figures = sample.good = sample.measured = ()
             sample.values = {name: known for name, known in sample.values.items() if known is not None}
-            # A dictionary that lost its entries stays as large as it was. A field that it lacks has its default.
-            of_launches = ("together", "percentiles_ns", "series", "_known")
-            sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
+            # A field that it lacks has its default.
+            for name in ("together", "percentiles_ns", "series", "_known"):
+                del vars(sample)[name]
+            sample.__dict__ = dict(vars(sample))  # a dictionary that lost entries stays as large as it was
         self.rounds = CleanRounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):
             self.__dict__.pop(name, None)
@@ -326,7 +327,7 @@ def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: C
     if result.p50_ns is not None:
         return recorded_ns
     is_changed = any(
-        launch.group in rounds.disturbed or (launch.record.gave_number and launch.counting is not launch.blocks)
+        (launch.counting is not launch.blocks and launch.record.gave_number) or launch.group in rounds.disturbed
         for launch in launches
     )
     return (None, None, None) if is_changed else recorded_ns
