@@ -48,6 +48,7 @@ NEEDS: dict[str, Callable[[LaunchRow], bool]] = {
     "fit_": lambda launch: launch.record.fit is not None,
     "energy_": lambda launch: bool(launch.energy),
     "token": lambda launch: launch.record.tokens is not None,
+    "injected_": lambda launch: INJECTED_NS in launch.counting.counters,
 }
 
 

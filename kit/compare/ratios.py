@@ -89,7 +89,7 @@ class LaunchSeries(msgspec.Struct, frozen=True):  # made of every launch, and in
     value: float  # of the launch: the median of its blocks, a sum over a sum, or the number itself; NaN: none
     blocks: Sequence[float]  # of each block that counts; empty: the launch has one value
     cycles: Sequence[int]  # of these blocks
-    takes_turns: bool  # whether blocks of one cycle ran within a second of each other
+    takes_turns: bool  # it has blocks, and those of one cycle ran within a second of each other
     is_figure: bool  # whether the cell's figures come from this launch
 
 
@@ -112,7 +112,8 @@ def _series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
         blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
         value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
         key = record.group, record.round, kind(sample, launch)
-        launches[key] = LaunchSeries(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
+        takes_turns = bool(blocks) and record.turns == "blocks"
+        launches[key] = LaunchSeries(value, blocks, cycles, takes_turns, launch.is_figure)
     return {key: launches[key] for key in sorted(launches, key=itemgetter(1, 0))}
 
 
@@ -145,7 +146,7 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     by_round: dict[int, float] = {}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        if _took_turns(first, second):
+        if first.takes_turns and second.takes_turns:
             values = _apart(metric, _pairs_of_cycles(first, second))
         else:
             values = _apart(metric, [(first.value, second.value)])
@@ -161,10 +162,6 @@ def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, Laun
         second = yours.get(key)
         if second is not None:
             yield key[1], first, second
-
-
-def _took_turns(first: LaunchSeries, second: LaunchSeries) -> bool:
-    return bool(first.takes_turns and second.takes_turns and first.blocks and second.blocks)
 
 
 def _pairs_of_cycles(first: LaunchSeries, second: LaunchSeries) -> Iterable[tuple[float, float]]:
@@ -203,7 +200,7 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     return {
         number: {cycle: log + shift for cycle, log in sorted(_by_cycle(metric, first, second))}
         for number, first, second in _in_common(metric, a, b)
-        if _took_turns(first, second)
+        if first.takes_turns and second.takes_turns
     }
 
 
@@ -313,7 +310,7 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
         rounds = [member[number] for member in members]
-        if all(seen.takes_turns and seen.blocks for seen in rounds):
+        if all(seen.takes_turns for seen in rounds):
             known = [zip(seen.cycles, seen.blocks, strict=True) for seen in rounds]
             logs = [{cycle: math.log(value) for cycle, value in pairs if value > 0} for pairs in known]
             mine, *others = logs

@@ -268,8 +268,9 @@ class Run:
         for name in ("facts", "times"):
             getattr(self, name)
         for sample in self.samples.values():
-            for name in ("facts", "failure", "others_pct", "taken_pct", *(["marks"] if has_marks else [])):
+            for name in ("facts", "failure", "others_pct", "taken_pct"):
                 getattr(sample, name)
+            sample.marks = sample.marks if has_marks else []
             sample.launches = sample.figures = sample.good = sample.measured = ()
             sample.values = {name: known for name, known in sample.values.items() if known is not None}
             # A field that it lacks has its default.
