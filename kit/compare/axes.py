@@ -90,7 +90,7 @@ def project(
     """
     projected: dict[Key, list[Sample]] = {}
     for sample in samples:
-        projected.setdefault(tuple(read(sample, axis) for axis in axes), []).append(sample)
+        projected.setdefault(tuple([read(sample, axis) for axis in axes]), []).append(sample)
     names = [list(dict.fromkeys(values)) for values in zip(*projected, strict=True)]
 
     def order(key: Key) -> list[tuple[bool, int]]:

@@ -68,7 +68,12 @@ class RoundCycles(NamedTuple):
     clean: int
     needed: int  # clean ones that make the round count
     lacked_cpus: bool  # whether others took CPUs; where they did not, processes of others computed on the device
-    others: Mapping[str, float]  # key of the cell -> mean fraction of its CPUs' time that others took; 0: not known
+    launches: Sequence[LaunchRow]  # that gave a number
+
+    @property
+    def others(self) -> dict[str, float]:
+        """Key of the cell -> mean fraction of its CPUs' time that others took; 0: not known."""
+        return {launch.record.cell_key: launch.taken_in_all.fraction for launch in self.launches}
 
     @property
     def counts(self) -> bool:
@@ -97,7 +102,7 @@ class CleanRounds:
     def others_pct(self, figures: Iterable[LaunchRow]) -> float | None:
         """Return what others took during the figures of a cell, in percent; None where these are of clean cycles."""
         fractions = [
-            self.by_group[launch.group][launch.round].others[launch.record.cell_key]
+            launch.taken_in_all.fraction
             for launch in (figures if self.disturbed else ())
             if launch.group in self.disturbed
         ]
@@ -114,11 +119,12 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     """
     measured: dict[tuple[str, int], list[LaunchRow]] = defaultdict(list)
     for launch in table:
-        launch.energy = launch.record.energy
-        if launch.record.failure is None and launch.blocks.steps:
+        record = launch.record
+        launch.energy = record.energy
+        if record.failure is None and launch.blocks.steps:
             launch.counting = launch.blocks
             launch.is_figure = True
-            measured[launch.record.group, launch.record.round].append(launch)
+            measured[record.group, record.round].append(launch)
         else:
             fill_disturbances(launch)
     by_group: dict[str, dict[int, RoundCycles]] = defaultdict(dict)
@@ -220,22 +226,22 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
     """
     for launch in launches:
         fill_disturbances(launch)
-    totals = [launch.taken_in_all for launch in launches]
-    others = {launch.record.cell_key: total.fraction for launch, total in zip(launches, totals, strict=True)}
-    if any(not launch.cell.in_blocks for launch in launches):
-        lacked_cpus = max(others.values()) > OTHERS_MOST
+    if not all([launch.cell.in_blocks for launch in launches]):  # noqa: C419 - a list is faster, here and below
+        lacked_cpus = max(launch.taken_in_all.fraction for launch in launches) > OTHERS_MOST
         shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
         is_clean = not (lacked_cpus or shared)
         for launch in launches:
             launch.left_out = () if is_clean else frozenset(launch.blocks.cycle)
-        return RoundCycles(1, int(is_clean), 1, lacked_cpus, others)
+        return RoundCycles(1, int(is_clean), 1, lacked_cpus, launches)
     cycles = [launch.blocks.cycle for launch in launches]
     ran, clean, lacked_cpus = len(set().union(*cycles)), min(map(len, cycles)), False
-    if any(launch.disturbed_by for launch in launches) or not all(map(_is_little, totals)):
+    # Of a launch no block of which lost much nothing need be summed up.
+    totals = [launch.taken_in_all for launch in launches if launch.taken_most > OTHERS_MEAN_MOST]
+    if any([launch.disturbed_by for launch in launches]) or not all(map(_is_little, totals)):  # noqa: C419
         took_little_of_each = _leave_out_cycles(launches)
         lacked_cpus = took_little_of_each or any("cpus" in launch.disturbed_by for launch in launches)
         clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
-    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, others)
+    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, launches)
 
 
 def _is_little(taken: Taken) -> bool:
@@ -346,7 +352,7 @@ def throttled_pct(launch: LaunchRow) -> float:
 
 def contended_pct(launches: Collection[LaunchRow]) -> float | None:
     """Return what others took of the CPUs' time in the blocks that count; None: no more than the system's own work."""
-    if all(100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches):
+    if all([100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches]):  # noqa: C419 - a list is faster
         return None
     taken_pct = contention_pct(launches)
     return taken_pct if taken_pct >= TAKEN_LEAST_PCT else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -85,8 +85,9 @@ def facts_of(profile: Profile) -> tuple[RunFacts, dict[str, str]]:
     }
     unknown, facts, by_kind = identity.reasons.keys() | before.reasons.keys(), RunFacts(), dict[str, list[str]]()
     for name, value in recorded.items():
-        fact, (kind, part) = fact_of(name), kind_of(name)
+        fact = fact_of(name)
         if fact.grade == "incompatible":
+            kind, part = kind_of(name)
             if value is not None and kind not in OF_A_CELL:
                 by_kind.setdefault(kind, []).append(str(value) if name == kind else f"{part} {value}")
         elif fact.grade is not None and not (value is None and fact.is_optional):
@@ -110,25 +111,30 @@ def _time_pct(profile: Profile, counter: str, cpus: int | None) -> float | None:
 
 def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFacts:
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
-
-    def joined(values: Collection[str]) -> str:
-        return " and ".join(sorted(values))
-
+    data: set[tuple[str, str]] = set()
+    threads: set[int] = set()
+    epochs: set[str] = set()
+    for launch in launches:
+        if launch.data is not None:
+            data.add((launch.data.name, launch.data.sha256))
+        if launch.threads is not None:
+            threads.add(launch.threads.requested)
+        if (fit := launch.fit) is not None:
+            epochs.add(f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs))
     parity = next((launch.parity for launch in launches if launch.parity is not None), None)
-    data = {(launch.data.name, launch.data.sha256) for launch in launches if launch.data is not None}
-    threads = {launch.threads.requested for launch in launches if launch.threads is not None}
-    fits = [launch.fit for launch in launches if launch.fit is not None]
     return CellFacts(
-        data=joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
-        threads=joined({*map(str, threads)}),
-        epochs=joined(
-            {f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs) for fit in fits}
-        ),
+        data=_joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
+        threads=_joined(map(str, threads)),
+        epochs=_joined(epochs),
         losses=tuple(parity.losses) if parity is not None else (),
         # Cells of a thousand runs begin alike.
         start=sys.intern(f"{parity.weights_sha256} {parity.batches_sha256}") if parity is not None else "",
         run_facts=run_facts,
     )
+
+
+def _joined(values: Iterable[str]) -> str:
+    return " and ".join(sorted(values))
 
 
 def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:
@@ -177,14 +183,17 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     """
     kinds = [kind for kind, fact in FACTS.items() if fact.grade == "incompatible"]
     holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in kinds}
-    tolerance, first = parity_tolerance(precision, like_hardware=like_hardware), None
+    tolerance = parity_tolerance(precision, like_hardware=like_hardware)
+    first = before = None
+    known: dict[str, Value] = {}
     for label, facts in cells:
         first = first or facts
-        same = facts == first or _same_losses(facts, first, tolerance)
-        values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
-        for kind in kinds:
-            if values.get(kind):
-                holders[kind].setdefault(values[kind], []).append(label)
+        if facts != before:  # those of a thousand runs are alike
+            same = facts == first or _same_losses(facts, first, tolerance)
+            values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
+            before, known = facts, {kind: values[kind] for kind in kinds if values.get(kind)}
+        for kind, value in known.items():
+            holders[kind].setdefault(value, []).append(label)
     # The number of threads is a choice on one machine; another machine has what it has.
     return [
         _mismatch(kind, kind, values, "warns" if kind == "threads" and not like_hardware else "incompatible")
@@ -210,9 +219,8 @@ def run_mismatches(runs: Sequence[tuple[str, RunFacts]]) -> list[Mismatch]:
     mismatches = []
     for name, values in holders.items():
         fact = fact_of(name)
-        lacking = [label for label, facts in runs if name not in facts]
-        if lacking and not fact.is_optional:
-            values.setdefault(NONE, []).extend(lacking)
+        if not fact.is_optional and sum(map(len, values.values())) < len(runs):
+            values.setdefault(NONE, []).extend(label for label, facts in runs if name not in facts)
         numbers = [value for value in values if isinstance(value, int | float)]
         is_negligible = len(numbers) == len(values) and max(numbers) - min(numbers) <= fact.negligible
         if len(values) > 1 and not is_negligible:

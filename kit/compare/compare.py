@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from kit.compare.comparability import (
     refusal,
     run_mismatches,
 )
-from kit.compare.metrics import METRICS, details, judged_name, read_metrics, run_level, value, value_of_runs
+from kit.compare.metrics import METRICS, details, judged_name, read_metrics, untimed_level, value, value_of_runs
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within, read_run
 from kit.compare.ratios import Metric, trends
@@ -50,11 +51,12 @@ STEP, ENERGY, SCORE = (METRICS[name] for name in ("step_ns", "energy_per_sample_
 # networks has to be imported, and that takes a tenth of a second. The rate of an operation needs no catalog.
 WITHOUT_REACH = tuple(name for name, metric in METRICS.items() if metric.part != "reach")
 RATE = ("reach_rate", "reach_unit")
-# With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table.
+# With many runs, only these are read from each and its launches are dropped: what any format shows, or only the table,
+# which does not show marks.
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
-    *("launches", "is_disturbed", "contention_pct", "sustained_differs", "warm_start", "process_shared"),
+    *("is_disturbed", "contention_pct", "sustained_differs"),
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # A title begins with these.
@@ -66,11 +68,13 @@ def read_reduced(
 ) -> Run:
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
+    metric = METRICS[by]
+    read_metrics(run, (*names, *filter(None, [metric.mark])))
     for sample in run.samples.values():
-        read_metrics(sample, (*names, judged_name(by, sample)))
+        value(sample, judged_name(by, sample))
         loaded(sample)
-        run_level(METRICS[by], sample)
-    run.drop_launches()
+        untimed_level(metric, sample)
+    run.drop_launches(has_marks=names != OF_A_TABLE)
     return run
 
 
@@ -280,7 +284,7 @@ def row_of(
     of_operation = is_operation(first.cell)
     asked = [*METRICS] if names is None else [*names, judged, *(RATE if of_operation else ())]
     if first.together is None:  # its launches were dropped
-        asked = [*first.values]
+        asked = [*dict.fromkeys(chain.from_iterable(sample.values for sample in samples))]
     values = {known: value_of_runs(METRICS[known], samples) for known in asked}
     return Row(
         name=name,

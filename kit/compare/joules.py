@@ -104,7 +104,7 @@ def energies(sample: Sample) -> list[tuple[LaunchRow, LaunchEnergy]]:
 
     def compute() -> list[tuple[LaunchRow, LaunchEnergy]]:
         finished = [launch for launch in sample.figures if launch.record.failure is None] if sample.good else []
-        drawn = [(launch, launch_energy(launch)) for launch in finished]
+        drawn = [(launch, launch_energy(launch)) for launch in finished if launch.energy]
         return [(launch, energy) for launch, energy in drawn if energy is not None]
 
     return sample.once("energies", compute)

@@ -28,7 +28,7 @@ from kit.compare.fits import (
 )
 from kit.compare.joules import DRAWN, HOST, drawn, sample_joules, step_joules, tier
 from kit.compare.ratios import Metric, adjusted, figure_values
-from kit.compare.runs import Sample
+from kit.compare.runs import Run, Sample
 from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
 from kit.errors import KitError
 from kit.nearest import did_you_mean
@@ -38,15 +38,17 @@ from kit.profile.schema import INJECTED_NS
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
-COMPILE_PHASES = ("trace", "compile", "first_step")
+COMPILE_PHASES = frozenset(("trace", "compile", "first_step"))
 # Phases of the process, and with them those of a program in it, up to the end of the first step.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
 UNITS = ("_ns", "_j", "_b", "_w", "_pct")
-# What a launch has that gives a cell the metrics of a part.
-PARTS: dict[str, Callable[[LaunchRow], bool]] = {
-    "fit": lambda launch: launch.record.fit is not None,
-    "energy": lambda launch: bool(launch.energy),
+# What a launch has that gives its cell metrics, by how the names of these begin.
+NEEDS: dict[str, Callable[[LaunchRow], bool]] = {
+    "fit_": lambda launch: launch.record.fit is not None,
+    "energy_": lambda launch: bool(launch.energy),
+    "token": lambda launch: launch.record.tokens is not None,
+    "injected_": lambda launch: INJECTED_NS in launch.counting.counters,
 }
 
 
@@ -62,33 +64,35 @@ def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text 
     if name not in values:
         if sample.together is None:
             return None
-        values[name] = _value(METRICS[name], sample)
+        metric = METRICS[name]
+        values[name] = _summed_up(metric, sample) if metric.read is None else metric.read(sample)
     return values[name]
 
 
-def _value(metric: Metric, sample: Sample) -> Value | None:
-    if metric.read is not None:
-        return metric.read(sample)
+def _summed_up(metric: Metric, sample: Sample) -> Value | None:
     if metric.observe is None or metric.over is None:
         return None
     seen = [known for launch in sample.good if (known := metric.observe(sample, launch)) is not None]
     return metric.over(seen) if seen else None
 
 
-def read_metrics(sample: Sample, names: Iterable[str]) -> None:
-    """Read metrics of a cell into its values; what a launch would need that has no fit or joules is null at once."""
-    lacking = {part for part, has in PARTS.items() if not any(map(has, sample.launches))}
+def read_metrics(run: Run, names: Iterable[str]) -> None:
+    """Read metrics of a run's cells into their values, but those that need what none of its launches has."""
+    lacking = tuple([begin for begin, has in NEEDS.items() if not any(map(has, run.table))])
     for name in names:
-        if METRICS[name].part in lacking:
-            sample.values.setdefault(name, None)
-        else:
-            value(sample, name)
+        if not name.startswith(lacking):
+            for sample in run.samples.values():
+                value(sample, name)
 
 
 def value_of_runs(metric: Metric, samples: Sequence[Sample]) -> Any:  # noqa: ANN401 - as above
     """Return a metric's value of several runs of a cell: as the metric sums it up, of one its own."""
+    if len(samples) > 1 and metric.runs is None:
+        return None
     name = metric.name if len(samples) == 1 else metric.runs_of or metric.name
-    return together(metric, [value(sample, name) for sample in samples])
+    return together(
+        metric, [sample.values[name] if name in sample.values else value(sample, name) for sample in samples]
+    )
 
 
 def together(metric: Metric, values: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
@@ -161,21 +165,26 @@ def _tokens_per_s(sample: Sample) -> float | None:
 
 def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
     """Return what a run adds to its side when runs are compared by a metric; None without a number."""
-
-    def compute() -> RunLevel | None:
-        shown = value(sample, judged_name(metric.name, sample))
-        if shown is None or (metric.compare == "ratio" and not shown):
-            return None
-        is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
-        rounds = len({launch.round for launch in sample.good})
-        contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
-        log = math.log(shown) if is_log else float(shown)
-        return RunLevel(log, se, rounds, contention)
-
-    if metric.name not in sample.levels:
-        sample.levels[metric.name] = compute()
-    untimed, times = sample.levels[metric.name], sample.run.times
+    untimed, times = untimed_level(metric, sample), sample.run.times
     return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
+
+
+def untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
+    """Return it without the times of the run, which may turn out to be wrong."""
+    if metric.name not in sample.levels:
+        sample.levels[metric.name] = _untimed_level(metric, sample)
+    return sample.levels[metric.name]
+
+
+def _untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
+    shown = value(sample, judged_name(metric.name, sample))
+    if shown is None or (metric.compare == "ratio" and not shown):
+        return None
+    is_log, se = metric.compare == "ratio", standard_error(round_levels(metric, sample).values())
+    rounds = len({launch.record.round for launch in sample.good})
+    contention = (sample.taken_pct or 0.0) / 100 if metric.is_time else 0.0
+    log = math.log(shown) if is_log else float(shown)
+    return RunLevel(log, se, rounds, contention)
 
 
 def judged_name(name: str, sample: Sample) -> str:
@@ -199,7 +208,8 @@ def round_levels(metric: Metric, sample: Sample) -> dict[int, float]:
 
     Launches of one round shared the machine's state, so their mean is one value.
     """
-    is_log, rounds = metric.compare == "ratio", dict[int, list[float]]()
+    is_log = metric.compare == "ratio"
+    rounds: dict[int, list[float]] = {}
     for number, figure in figure_values(metric, sample):
         if math.isfinite(figure) and (figure > 0 or not is_log):
             rounds.setdefault(number, []).append(math.log(figure) if is_log else figure)
@@ -217,7 +227,7 @@ def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
-    return geometric_mean(step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample))
+    return geometric_mean([step_ns for _, step_ns in figure_values(METRICS["step_ns"], sample)])
 
 
 def _adjusted(name: str, raw_name: str) -> Callable[[Sample], float | None]:
@@ -267,7 +277,7 @@ def compile_ns(_sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
     if launch.record.reused_compilation:
         return None
-    return sum(phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES) or None
+    return sum([phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES]) or None
 
 
 def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Callable[[Sample], float | None]:
@@ -277,11 +287,12 @@ def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Call
     """
 
     def read(sample: Sample) -> float | None:
-        finished = [launch for launch in sample.launches if launch.record.failure is None]
-        for launches in (sample.good, finished if any(launch.record.reused_compilation for launch in finished) else ()):
-            if times_ns := [time_ns for launch in launches if (time_ns := observe(sample, launch)) is not None]:
-                return statistics.median(times_ns)
-        return None
+        times_ns = [time_ns for launch in sample.good if (time_ns := observe(sample, launch)) is not None]
+        if not times_ns:
+            finished = [launch for launch in sample.launches if launch.record.failure is None]
+            if any(launch.record.reused_compilation for launch in finished):
+                times_ns = [time_ns for launch in finished if (time_ns := observe(sample, launch)) is not None]
+        return statistics.median(times_ns) if times_ns else None
 
     return read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from kit.profile.cell import AXES, DEFAULT_VARIANT, OWN, Cell
 from kit.workloads.device_operations import is_operation
@@ -20,7 +21,11 @@ NOT_TOLD = re.compile(r"\((?:R|TM)\)|\bNVIDIA\b|\b(?:CPU|Processor)\b|\b\d+-Core
 
 def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[str, str]:
     """Return a name for each cell key: its values on the compared axes, and on others where these do not tell apart."""
-    cells = list(by_key.values())
+    return dict(zip(by_key, _member_names(tuple(by_key.values()), tuple(compared)), strict=True))
+
+
+@lru_cache(maxsize=1024)  # many profiles have the same cells, here and below
+def _member_names(cells: Sequence[Cell], compared: Sequence[str]) -> list[str]:
     known = axes_of(cells)
     if all(map(is_operation, cells)):
         compared = ["backend"]
@@ -30,7 +35,7 @@ def label_members(by_key: Mapping[str, Cell], compared: Sequence[str]) -> dict[s
             break
         if axis not in axes and _differ_in(cells, axis):
             axes.append(axis)
-    return {key: name_of(cell, axes) for key, cell in by_key.items()}
+    return [name_of(cell, axes) for cell in cells]
 
 
 def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
@@ -55,10 +60,14 @@ def axes_of(cells: Sequence[Cell]) -> list[str]:
     return [*_parameters(cells), *AXES]
 
 
-def axis_values(cells: Iterable[Cell]) -> dict[str, list[str]]:
+def axis_values(cells: Iterable[Cell]) -> Mapping[str, Sequence[str]]:
     """Return the values of cells on each axis, in their order."""
-    known = list(cells)
-    return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in known)) for axis in AXES}
+    return _axis_values(tuple(cells))
+
+
+@lru_cache(maxsize=1024)
+def _axis_values(cells: Sequence[Cell]) -> Mapping[str, Sequence[str]]:
+    return {axis: list(dict.fromkeys(str(cell.value(axis)) for cell in cells)) for axis in AXES}
 
 
 def swept_axis(cells: Sequence[Cell], compared: Sequence[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from statistics import median
 
 from kit.compare.clean import CleanRounds
@@ -52,7 +53,7 @@ def headline_of(label: str, profile: Profile, table: BlockTable) -> Headline:
     cells = networks_among(every) or every
     identity = profile.identity
     every_launches = table.by_cell.values()
-    rounds = [len({launch.round for launch in launches if launch.gives_number}) for launches in every_launches]
+    rounds = [len({launch.record.round for launch in launches if launch.counting.steps}) for launches in every_launches]
     readable = {sensor.quantity for sensor in profile.sensors if sensor.status != "unavailable"}
     return Headline(
         label=label,
@@ -205,10 +206,10 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     # A device may compute a precision in several passes of another.
     if any(cell.device in DEVICES and cell.precision in DEVICES[cell.device].in_passes for cell in cells):
         notes.append(note("float32_on_tpu"))
-    steps = [launch for result in profile.cells if result.cell.in_blocks for launch in result.launches]
-    turned = [launch for launch in steps if launch.turns == "sequential"]
+    in_blocks = [result.launches for result in profile.cells if result.cell.in_blocks]
+    turned = [launch for launches in in_blocks for launch in launches if launch.turns == "sequential"]
     if turned:
-        sequential, rounds = (len({launch.round for launch in launches}) for launches in (turned, steps))
+        sequential, rounds = (len({launch.round for launch in some}) for some in (turned, chain(*in_blocks)))
         notes.append(note("sequential", turned[0].turns_reason, sequential=sequential, rounds=rounds))
     notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]

@@ -7,11 +7,13 @@ round     the median over its cycles; fresh processes, so that rounds are indepe
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from operator import itemgetter
+from statistics import fmean, median
+from typing import Any, Literal
+
+import msgspec
 
 from kit.compare.clean import TAKEN_BAD_PCT
 from kit.compare.runs import CellGroup, Sample
@@ -81,33 +83,38 @@ class Metric:
 LaunchId = tuple[str, int, object]
 
 
-class LaunchSeries(NamedTuple):
+class LaunchSeries(msgspec.Struct, frozen=True):  # made of every launch, and in a third of a named tuple's time
     """What a launch gave of a metric."""
 
     value: float  # of the launch: the median of its blocks, a sum over a sum, or the number itself; NaN: none
     blocks: Sequence[float]  # of each block that counts; empty: the launch has one value
     cycles: Sequence[int]  # of these blocks
-    takes_turns: bool  # whether blocks of one cycle ran within a second of each other
+    takes_turns: bool  # it has blocks, and those of one cycle ran within a second of each other
     is_figure: bool  # whether the cell's figures come from this launch
 
 
 def series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
-    """Return what each launch of a sample gave, with all cycles that count."""
+    """Return what each launch of a sample gave, with all cycles that count, round by round."""
+    known: dict[LaunchId, LaunchSeries] | None = sample.series.get(metric.name)
+    if known is None:
+        known = sample.series[metric.name] = _series(metric, sample)
+    return known
 
-    def compute() -> dict[LaunchId, LaunchSeries]:
-        launches = dict[LaunchId, LaunchSeries]()
-        for launch in sample.measured if metric.needs_blocks else sample.launches:
-            record = launch.record
-            seen = None if metric.observe is None or record.failure is not None else metric.observe(sample, launch)
-            if seen is None:
-                continue
-            blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
-            value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
-            key = record.group, record.round, metric.kind(sample, launch)
-            launches[key] = LaunchSeries(value, blocks, cycles, record.turns == "blocks", launch.is_figure)
-        return launches
 
-    return sample.once(("series", metric.name), compute)
+def _series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
+    launches: dict[LaunchId, LaunchSeries] = {}
+    observe, kind = metric.observe, metric.kind
+    for launch in sample.measured if metric.needs_blocks else sample.launches:
+        record = launch.record
+        seen = None if observe is None or record.failure is not None else observe(sample, launch)
+        if seen is None:
+            continue
+        blocks, cycles = (seen, launch.counting.cycle) if isinstance(seen, list) else ((), ())
+        value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
+        key = record.group, record.round, kind(sample, launch)
+        takes_turns = bool(blocks) and record.turns == "blocks"
+        launches[key] = LaunchSeries(value, blocks, cycles, takes_turns, launch.is_figure)
+    return {key: launches[key] for key in sorted(launches, key=itemgetter(1, 0))}
 
 
 def figure_values(metric: Metric, sample: Sample) -> list[tuple[int, float]]:
@@ -139,45 +146,49 @@ def _between(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     by_round: dict[int, float] = {}
     shift = per_sample_log(metric, a, b)
     for number, first, second in _in_common(metric, a, b):
-        if _took_turns(first, second):
-            values = [apart for _, apart in _by_cycle(metric, first, second)]
+        if first.takes_turns and second.takes_turns:
+            values = _apart(metric, _pairs_of_cycles(first, second))
         else:
-            values = [apart for apart in [_apart(metric, first.value, second.value)] if apart is not None]
+            values = _apart(metric, [(first.value, second.value)])
         if values:
-            by_round[number] = statistics.median(values) + shift
+            by_round[number] = median(values) + shift
     return by_round
 
 
 def _in_common(metric: Metric, a: Sample, b: Sample) -> Iterator[tuple[int, LaunchSeries, LaunchSeries]]:
     """Yield each round that both samples have, with what they gave in it."""
-    mine, yours = series(metric, a), series(metric, b)
-    for key in sorted(mine.keys() & yours.keys(), key=lambda key: (key[1], key[0])):
-        yield key[1], mine[key], yours[key]
+    yours = series(metric, b)
+    for key, first in series(metric, a).items():
+        second = yours.get(key)
+        if second is not None:
+            yield key[1], first, second
 
 
-def _took_turns(first: LaunchSeries, second: LaunchSeries) -> bool:
-    return bool(first.takes_turns and second.takes_turns and first.blocks and second.blocks)
+def _pairs_of_cycles(first: LaunchSeries, second: LaunchSeries) -> Iterable[tuple[float, float]]:
+    """Return the values of two launches in each cycle that both have."""
+    if first.cycles == second.cycles:
+        return zip(first.blocks, second.blocks, strict=True)
+    others = dict(zip(second.cycles, second.blocks, strict=True))
+    known = zip(first.cycles, first.blocks, strict=True)
+    return [(value, others[cycle]) for cycle, value in known if cycle in others]
 
 
 def _by_cycle(metric: Metric, first: LaunchSeries, second: LaunchSeries) -> list[tuple[int, float]]:
     """Return how far two launches are apart in each cycle of which both are known."""
-    if first.cycles == second.cycles:
-        pairs = zip(first.cycles, first.blocks, second.blocks, strict=True)
-    else:
-        others = dict(zip(second.cycles, second.blocks, strict=True))
-        known = zip(first.cycles, first.blocks, strict=True)
-        pairs = ((cycle, value, others[cycle]) for cycle, value in known if cycle in others)  # type: ignore[assignment]
-    if metric.compare == "ratio":
-        return [(cycle, math.log(value / other)) for cycle, value, other in pairs if value > 0 and other > 0]
-    differences = ((cycle, value - other) for cycle, value, other in pairs)
-    return [(cycle, apart) for cycle, apart in differences if math.isfinite(apart)]
+    others = dict(zip(second.cycles, second.blocks, strict=True))
+    known = [
+        (cycle, value, others[cycle])
+        for cycle, value in zip(first.cycles, first.blocks, strict=True)
+        if cycle in others
+    ]
+    return [(cycle, apart) for cycle, value, other in known for apart in _apart(metric, [(value, other)])]
 
 
-def _apart(metric: Metric, value: float, other: float) -> float | None:
-    """Return ln of the ratio of two values, or their difference; None where one is not known."""
+def _apart(metric: Metric, pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """Return ln of the ratio of each pair of values, or their difference; nothing of a pair that is not known."""
     if metric.compare == "ratio":
-        return math.log(value / other) if value > 0 and other > 0 else None
-    return value - other if math.isfinite(value - other) else None
+        return [math.log(value / other) for value, other in pairs if value > 0 and other > 0]
+    return [apart for value, other in pairs if math.isfinite(apart := value - other)]
 
 
 def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int, float]]:
@@ -189,7 +200,7 @@ def cycle_log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, dict[int
     return {
         number: {cycle: log + shift for cycle, log in sorted(_by_cycle(metric, first, second))}
         for number, first, second in _in_common(metric, a, b)
-        if _took_turns(first, second)
+        if first.takes_turns and second.takes_turns
     }
 
 
@@ -299,7 +310,7 @@ def _relative(metric: Metric, part: Group, key: str, samples: Mapping[str, Sampl
     relative = []
     for number in sorted(set(members[0]).intersection(*members[1:])):
         rounds = [member[number] for member in members]
-        if all(seen.takes_turns and seen.blocks for seen in rounds):
+        if all(seen.takes_turns for seen in rounds):
             known = [zip(seen.cycles, seen.blocks, strict=True) for seen in rounds]
             logs = [{cycle: math.log(value) for cycle, value in pairs if value > 0} for pairs in known]
             mine, *others = logs

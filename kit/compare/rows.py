@@ -6,6 +6,7 @@ into words.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -57,7 +58,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     given_label: str  # the user's own, of `kit run --label`; empty: none
     suite: str
-    axes: dict[str, list[str]]  # axis of a cell -> its values
+    axes: Mapping[str, Sequence[str]]  # axis of a cell -> its values
     data: list[str]
     rounds: int  # of several runs the fewest
     rounds_max: int

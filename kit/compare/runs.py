@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -53,7 +53,7 @@ class RunTimes(NamedTuple):
     def of(cls, profile: Profile) -> RunTimes:
         """Return those of a profile."""
         launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
-        first_round = min((launch.round for launch in launches), default=0)
+        first_round = min([launch.round for launch in launches], default=0)
         begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
         before, after = profile.state.before, profile.state.after
         # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.
@@ -83,7 +83,7 @@ class Sample:
     key: str  # on platforms, of what was asked; else the cell's
     group: str  # key of its whole group; on platforms, of what was asked
     name: str  # what tells it apart in its group
-    launches: list[LaunchRow]
+    launches: Sequence[LaunchRow]
     percentiles_ns: PercentilesNs = (None, None, None)  # of its steps that were waited for one by one
     together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
     side: str = ""  # of several: machine and label, or platform, of its run
@@ -91,7 +91,16 @@ class Sample:
     values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
     levels: dict[str, RunLevel | None] = field(default_factory=dict)  # by metric, without the times of its run
     loaded: frozenset[Any] | None = None  # what its launches had imported; null: nobody has asked
+    series: dict[str, Any] = field(default_factory=dict)  # by metric, as far as `kit.compare.ratios.series` made them
+    figures: Sequence[LaunchRow] = field(init=False)  # that its figures come from, and those that failed
+    good: Sequence[LaunchRow] = field(init=False)  # with a number that its figures come from
+    measured: Sequence[LaunchRow] = field(init=False)  # all with a number
     _known: dict[object, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.figures = [launch for launch in self.launches if launch.in_figures]
+        self.good = [launch for launch in self.launches if launch.is_figure]
+        self.measured = [launch for launch in self.launches if launch.counting.steps]
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
         """Return what was computed of its launches before, or compute it."""
@@ -101,21 +110,6 @@ class Sample:
         return value
 
     @cached_property
-    def figures(self) -> list[LaunchRow]:
-        """The launches that its figures come from, and those that failed."""
-        return [launch for launch in self.launches if launch.in_figures]
-
-    @cached_property
-    def good(self) -> list[LaunchRow]:
-        """The launches with a number that its figures come from."""
-        return [launch for launch in self.launches if launch.is_figure]
-
-    @cached_property
-    def measured(self) -> list[LaunchRow]:
-        """All launches with a number."""
-        return [launch for launch in self.launches if launch.gives_number]
-
-    @cached_property
     def others_pct(self) -> float | None:
         """Without a clean cycle: what others took during its figures."""
         return None if self.together is None else self.together.rounds.others_pct(self.good)
@@ -123,8 +117,8 @@ class Sample:
     @cached_property
     def failure(self) -> Reason | None:
         """Why the first launch that failed did."""
-        failures = (launch.record.failure for launch in self.launches)
-        return next((failure.reason for failure in failures if failure is not None), None)
+        failures = [failure.reason for launch in self.launches if (failure := launch.record.failure) is not None]
+        return failures[0] if failures else None
 
     @cached_property
     def facts(self) -> CellFacts:
@@ -269,17 +263,20 @@ class Run:
         """Its cells by key, each once."""
         return {key: sample for group in self.groups for key, sample in group.samples.items()}
 
-    def drop_launches(self) -> None:
-        """Let go of everything but what was computed: a thousand runs fit into memory."""
+    def drop_launches(self, *, has_marks: bool = True) -> None:
+        """Let go of everything but what was computed: a thousand runs fit into memory. `has_marks`: marks are kept."""
         for name in ("facts", "times"):
             getattr(self, name)
         for sample in self.samples.values():
-            for name in ("facts", "failure", "others_pct", "taken_pct", "marks"):
+            for name in ("facts", "failure", "others_pct", "taken_pct"):
                 getattr(sample, name)
-            sample.launches = []
-            # A dictionary that lost its entries stays as large as it was. A field that it lacks has its default.
-            of_launches = ("figures", "good", "measured", "together", "percentiles_ns", "_known")
-            sample.__dict__ = {name: known for name, known in vars(sample).items() if name not in of_launches}
+            sample.marks = sample.marks if has_marks else []
+            sample.launches = sample.figures = sample.good = sample.measured = ()
+            sample.values = {name: known for name, known in sample.values.items() if known is not None}
+            # A field that it lacks has its default.
+            for name in ("together", "percentiles_ns", "series", "_known"):
+                del vars(sample)[name]
+            sample.__dict__ = dict(vars(sample))  # a dictionary that lost entries stays as large as it was
         self.rounds = CleanRounds({}, self.rounds.is_all)
         for name in ("profile", "table", "ceilings", "groups"):
             self.__dict__.pop(name, None)
@@ -331,7 +328,7 @@ def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: C
     if result.p50_ns is not None:
         return recorded_ns
     is_changed = any(
-        launch.group in rounds.disturbed or (launch.record.gave_number and launch.counting is not launch.blocks)
+        (launch.counting is not launch.blocks and launch.record.gave_number) or launch.group in rounds.disturbed
         for launch in launches
     )
     return (None, None, None) if is_changed else recorded_ns

@@ -135,12 +135,12 @@ class LaunchRow:
         """
         if self._taken_most is None:
             counters: Mapping[str, list[int]] = self.blocks.counters  # type: ignore[assignment]
-            self._taken_most = 0.0
-            if self.is_counted:
+            busy_ns, own_ns = counters.get("machine.busy_ns"), counters.get("process.cpu_ns")
+            self._taken_most, cpus = 0.0, self.cpus
+            if busy_ns and own_ns and cpus:
                 try:
-                    others_ns = max(map(sub, counters["machine.busy_ns"], counters["process.cpu_ns"]))
-                    taken_ns = max(0, others_ns) + max(0, *counters.get("machine.steal_ns", ()), 0)
-                    self._taken_most = taken_ns / (self.cpus * min(self.blocks.span_ns))
+                    others_ns, stolen_ns = max(map(sub, busy_ns, own_ns)), max(counters.get("machine.steal_ns", (0,)))
+                    self._taken_most = (max(0, others_ns) + max(0, stolen_ns)) / (cpus * min(self.blocks.span_ns))
                 except TypeError:
                     self._taken_most = math.inf
         return self._taken_most
@@ -277,20 +277,20 @@ class BlockTable:
     def _find_shared_processes(self) -> None:
         held: dict[tuple[int, str], list[LaunchRow]] = defaultdict(list)
         for launch in self:
-            held[launch.record.round, launch.record.process].append(launch)
+            record = launch.record
+            held[record.round, record.process].append(launch)
         for launches in held.values():
             if len({launch.record.cell_key for launch in launches}) < 2:  # noqa: PLR2004 - several
                 continue
-            begins_ns: dict[str, int | None] = {}
+            begins_ns: dict[str, int] = {}
             for launch in launches:
                 launch.is_shared = True
-                if begins_ns.get(launch.record.cell_key) is None:
-                    steps_ns = (phase.begin_ns for phase in launch.record.phases if phase.name == "first_step")
-                    begins_ns[launch.record.cell_key] = next(steps_ns, None)
-            first_ns = min((begin_ns for begin_ns in begins_ns.values() if begin_ns is not None), default=0)
+                for phase in launch.record.phases:
+                    if phase.name == "first_step":
+                        begins_ns.setdefault(launch.record.cell_key, phase.begin_ns)
+            first_ns = min(begins_ns.values(), default=0)
             for launch in launches:
-                begin_ns = begins_ns[launch.record.cell_key]
-                launch.is_warm = begin_ns is not None and first_ns < begin_ns
+                launch.is_warm = first_ns < begins_ns.get(launch.record.cell_key, 0)
 
     def __iter__(self) -> Iterator[LaunchRow]:
         for launches in self.by_cell.values():
@@ -307,8 +307,8 @@ def times_ns(blocks: Blocks, by: By = "step") -> list[float]:
 def middle(values: Iterable[float]) -> float:
     """Return the median of those values that are above zero; nan where none is."""
     positive = sorted([value for value in values if value > 0])
-    half, is_odd = divmod(len(positive), 2)
-    if is_odd:
+    half = len(positive) // 2
+    if len(positive) % 2:
         return positive[half]
     return (positive[half - 1] + positive[half]) / 2 if positive else math.nan
 
@@ -346,16 +346,20 @@ def counted(
     steps, total_ns, sums = 0, 0, [0] * len(names)
     for launch in launches:
         blocks = launch.blocks if in_all else launch.counting
-        columns: list[Sequence[Any]] = [blocks.counters[name] for name in names if name in blocks.counters]
-        if len(columns) < len(names):
+        columns: list[Sequence[Any]] = [*map(blocks.counters.get, names)]  # type: ignore[list-item]
+        if None in columns:
             continue
-        if within is not None or any([None in column for column in columns]):  # noqa: C419 - a list is faster
+        try:
+            grown = [*map(sum, columns)] if within is None else []
+        except TypeError:  # a reading failed
+            grown = []
+        if not grown:
             is_in = [within is None or (launch.round, cycle) in within for cycle in blocks.cycle]
             keep = [chosen and None not in row for chosen, *row in zip(is_in, *columns, strict=True)]
-            blocks, columns = blocks.chosen(keep), [[*compress(column, keep)] for column in columns]
+            blocks, grown = blocks.chosen(keep), [sum(compress(column, keep)) for column in columns]
         steps += sum(blocks.lead_in) + sum(blocks.steps) + sum(blocks.waited_steps)
         total_ns += sum(blocks.span_ns)
-        sums = [*map(add, sums, map(sum, columns))]
+        sums = [*map(add, sums, grown)]
     return Counted(steps, float(total_ns), [*map(float, sums)]) if steps else None
 
 

@@ -63,6 +63,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     threads: ThreadCount | None = None  # compute threads; null: one for each usable CPU
     variant: VariantName = DEFAULT_VARIANT
 
+    def __hash__(self) -> int:
+        # Many profiles have the same cells: what follows from cells alone is looked up.
+        return hash(_coordinates(self))
+
     @property
     def traits(self) -> TaskTraits:
         """What its task makes of it."""
