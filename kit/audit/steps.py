@@ -102,7 +102,7 @@ def _excess_logs(cell: MeasuredCell) -> dict[int, float]:
 )
 def bimodal(cell: MeasuredCell) -> Found | None:
     """Find cells whose step time is bimodal, and whether page faults differ between the modes."""
-    together = cell.sample.together
+    together = cell.sample.cell_group
     modes = None if together is None else together.modes.get((cell.group, cell.key))
     if modes is None:
         return None

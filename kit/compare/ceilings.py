@@ -88,7 +88,7 @@ def without_operations(profile: Profile) -> Profile:
 
 def step_ns_of(launches: Iterable[LaunchRow]) -> float | None:
     """Return the step time of the middle launch with a number; None where there is none."""
-    with_number = [launch for launch in launches if launch.gives_number]
+    with_number = [launch for launch in launches if launch.has_counting]
     times_ns = sorted(launch.time_ns() if launch.record.fit is None else launch.mean_step_ns for launch in with_number)
     return times_ns[len(times_ns) // 2] if times_ns and not math.isnan(times_ns[-1]) else None
 

@@ -12,7 +12,7 @@ to be fast: docs/explanation/method.md has the argument, its simulation and meas
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -29,7 +29,7 @@ from kit.compare.table import (
     taken_together,
 )
 from kit.profile.cell import Cell
-from kit.profile.schema import Blocks, Launch
+from kit.profile.schema import Blocks, CellResult, Launch
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES
 
 # Others may take this fraction of the usable CPUs' time in a clean block. On quiet machines blocks show up to 6 % (99
@@ -44,6 +44,7 @@ TICKS_BY_CHANCE = 3
 # The mean over the clean cycles of a round, in which stray ticks cancel: quiet rounds had up to 4 %. A neighbor that
 # always takes 9 % was seen in no block, and would make a ratio of unlike cells wrong by 15 % (bench_clean_bias.py).
 OTHERS_MEAN_MOST = 0.05
+CPUS_MEAN = "cpus_mean"  # disturbs a block that has the most of what others took, where the mean is too large
 # Clean cycles that a round needs: the median of fewer is the luck of one block.
 CYCLES_LEAST = 3
 # How many processes of others were on the cell's accelerators when the block ended.
@@ -67,7 +68,7 @@ class RoundCycles(NamedTuple):
     ran: int  # 1 for a fit, which has no cycles
     clean: int
     needed: int  # clean ones that make the round count
-    lacked_cpus: bool  # whether others took CPUs; where they did not, processes of others computed on the device
+    reasons: Collection[str]  # keys of DISTURBANCES, and CPUS_MEAN: what disturbed it; none: nothing
     launches: Sequence[LaunchRow]  # that gave a number
 
     @property
@@ -109,21 +110,24 @@ class CleanRounds:
         return 100 * max(fractions) if fractions else None
 
 
-def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -> CleanRounds:
-    """Fill what others took, and which blocks count, and return the rounds that do.
+def count_blocks(
+    results: Iterable[CellResult], planned: int, *, all_cycles: bool = False
+) -> tuple[BlockTable, CleanRounds]:
+    """Return the table of some cells, with what others took and which blocks count, and the rounds that do.
 
     Args:
-        table: of a profile, or of a run that is not over.
+        results: of a profile, or of a run that is not over.
         planned: cycles of a round.
         all_cycles: cycles that others disturbed count, too; the rounds say how many these are.
     """
+    table = BlockTable.of(results)
     measured: dict[tuple[str, int], list[LaunchRow]] = defaultdict(list)
     for launch in table:
         record = launch.record
         launch.energy = record.energy
         if record.failure is None and launch.blocks.steps:
             launch.counting = launch.blocks
-            launch.is_figure = True
+            launch.gives_figures = True
             measured[record.group, record.round].append(launch)
         else:
             fill_disturbances(launch)
@@ -135,7 +139,7 @@ def count_blocks(table: BlockTable, planned: int, *, all_cycles: bool = False) -
     if not all_cycles and not (is_quiet and all(not launch.left_out for launch in table)):
         for launches in table.by_cell.values():
             _leave_out(launches, rounds)
-    return rounds
+    return table, rounds
 
 
 def _leave_out(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
@@ -144,13 +148,13 @@ def _leave_out(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
     for launch in launches:
         if launch.group in rounds.disturbed:
             has_disturbed = True
-        elif launch.gives_number and not rounds.by_group[launch.group][launch.round].counts:
+        elif launch.has_counting and not rounds.by_group[launch.group][launch.round].counts:
             dropped.append(launch)
         elif launch.left_out:
             launch.counting = launch.blocks.chosen([cycle not in launch.left_out for cycle in launch.blocks.cycle])
     for launch in dropped:
-        launch.counting, launch.is_figure = NO_BLOCKS, False
-    counting = [launch for launch in launches if launch.gives_number and launch.group not in rounds.disturbed]
+        launch.counting, launch.gives_figures = NO_BLOCKS, False
+    counting = [launch for launch in launches if launch.has_counting and launch.group not in rounds.disturbed]
     if dropped and any(map(_has_joules, counting)):  # else joules of a disturbed round are better than none
         for launch in dropped:
             launch.energy = ()
@@ -158,8 +162,8 @@ def _leave_out(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None:
         return
     if counting:
         for launch in launches:
-            launch.in_figures = launch.group not in rounds.disturbed
-            launch.is_figure = launch.is_figure and launch.in_figures
+            launch.is_listed = launch.group not in rounds.disturbed
+            launch.gives_figures = launch.gives_figures and launch.is_listed
     else:
         _choose_quietest(launches, rounds)
 
@@ -172,12 +176,12 @@ def _choose_quietest(launches: Sequence[LaunchRow], rounds: CleanRounds) -> None
         return max(cycles.others.values()), -cycles.clean / cycles.ran
 
     quietest: dict[str, LaunchRow] = {}
-    for launch in sorted((launch for launch in launches if launch.gives_number), key=unrest):
+    for launch in sorted((launch for launch in launches if launch.has_counting), key=unrest):
         quietest.setdefault(launch.group, launch)
     has_energy = any(map(_has_joules, quietest.values()))
     for launch in launches:
-        if launch.gives_number and launch is not quietest[launch.group]:
-            launch.is_figure, launch.in_figures = False, not has_energy
+        if launch.has_counting and launch is not quietest[launch.group]:
+            launch.gives_figures, launch.is_listed = False, not has_energy
 
 
 def _has_joules(launch: LaunchRow) -> bool:
@@ -186,7 +190,7 @@ def _has_joules(launch: LaunchRow) -> bool:
 
 # What disturbs a block, by the word for it -> in which blocks of a launch it did; of several the first is said.
 # A further reason is a further entry.
-REASONS: dict[str, Callable[[LaunchRow], Sequence[bool]]] = {
+DISTURBANCES: dict[str, Callable[[LaunchRow], Sequence[bool]]] = {
     "cpus": lambda launch: _lacked_cpus(launch.taken) if launch.taken_most > OTHERS_MOST else (),
     "device": lambda launch: [(count or 0) > 0 for count in launch.blocks.counters.get(DEVICE_OTHERS, ())],
 }
@@ -205,7 +209,7 @@ def _lacked_cpus(taken: Sequence[BlockTaken]) -> list[bool]:
 def fill_disturbances(launch: LaunchRow) -> None:
     """Fill by what others disturbed a launch in each of its blocks."""
     disturbed_by: list[str | None] = []
-    for name, check in REASONS.items():
+    for name, check in DISTURBANCES.items():
         flags = check(launch)
         if True in flags:
             before = disturbed_by or [None] * len(flags)
@@ -227,21 +231,27 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
     for launch in launches:
         fill_disturbances(launch)
     if not all([launch.cell.in_blocks for launch in launches]):  # noqa: C419 - a list is faster, here and below
-        lacked_cpus = max(launch.taken_in_all.fraction for launch in launches) > OTHERS_MOST
-        shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
-        is_clean = not (lacked_cpus or shared)
+        reasons = {name for launch in launches for name, share in _disturbed_shares(launch) if share > OTHERS_MOST}
         for launch in launches:
-            launch.left_out = () if is_clean else frozenset(launch.blocks.cycle)
-        return RoundCycles(1, int(is_clean), 1, lacked_cpus, launches)
+            launch.left_out = frozenset(launch.blocks.cycle) if reasons else ()
+        return RoundCycles(1, int(not reasons), 1, reasons, launches)
     cycles = [launch.blocks.cycle for launch in launches]
-    ran, clean, lacked_cpus = len(set().union(*cycles)), min(map(len, cycles)), False
+    ran, clean, reasons = len(set().union(*cycles)), min(map(len, cycles)), set[str]()
     # Of a launch no block of which lost much nothing need be summed up.
     totals = [launch.taken_in_all for launch in launches if launch.taken_most > OTHERS_MEAN_MOST]
     if any([launch.disturbed_by for launch in launches]) or not all(map(_is_little, totals)):  # noqa: C419
-        took_little_of_each = _leave_out_cycles(launches)
-        lacked_cpus = took_little_of_each or any("cpus" in launch.disturbed_by for launch in launches)
+        _leave_out_cycles(launches)
+        reasons = {why for launch in launches for why in launch.disturbed_by if why}
         clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
-    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), lacked_cpus, launches)
+    return RoundCycles(ran, clean, min(CYCLES_LEAST, planned, ran), reasons, launches)
+
+
+def _disturbed_shares(launch: LaunchRow) -> Iterator[tuple[str, float]]:
+    """Yield what disturbs a fit, and of how much of it: of others' CPU time the fraction, else a share of blocks."""
+    yield "cpus", launch.taken_in_all.fraction
+    for name, check in DISTURBANCES.items():
+        if name != "cpus":
+            yield name, fmean(check(launch) or [False])
 
 
 def _is_little(taken: Taken) -> bool:
@@ -251,8 +261,8 @@ def _is_little(taken: Taken) -> bool:
     return taken_ns <= max(OTHERS_MEAN_MOST * capacity_ns, TICKS_BY_CHANCE * TICK_NS)
 
 
-def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
-    """Fill which cycles of some launches are not clean; return whether others took little of each, and much of all."""
+def _leave_out_cycles(launches: Sequence[LaunchRow]) -> None:
+    """Fill which cycles of some launches are not clean: those with a disturbed block, and those that the mean asks."""
     # Cells that took turns share a cycle; of others each member has its own.
     turns = [-1 if launch.takes_turns else member for member, launch in enumerate(launches)]
     left_out = {
@@ -261,7 +271,6 @@ def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
         for cycle, why in zip(launch.blocks.cycle, launch.disturbed_by, strict=False)
         if why
     }
-    took_little_of_each = False
     while True:
         clean = [
             [
@@ -274,16 +283,18 @@ def _leave_out_cycles(launches: Sequence[LaunchRow]) -> bool:
         if all(_is_little(taken_together([taken for taken, _ in blocks])) for blocks in clean):
             break
         # The block of which others took most; of equal ones the first.
-        *_, worst = max(
-            (Taken(*taken).fraction, -member, -cycle, (cycle, turns[member]))
-            for member, blocks in enumerate(clean)
-            for taken, cycle in blocks
+        _, of_member, of_cycle = max(
+            (Taken(*taken).fraction, -member, -cycle) for member, blocks in enumerate(clean) for taken, cycle in blocks
         )
-        left_out.add(worst)
-        took_little_of_each = True
+        member, cycle = -of_member, -of_cycle
+        left_out.add((cycle, turns[member]))
+        worst = launches[member]
+        known = worst.disturbed_by or [None] * len(worst.blocks.cycle)
+        worst.disturbed_by = [
+            CPUS_MEAN if at == cycle else why for at, why in zip(worst.blocks.cycle, known, strict=True)
+        ]
     for launch, turn in zip(launches, turns, strict=True):
         launch.left_out = {cycle for cycle in launch.blocks.cycle if (cycle, turn) in left_out}
-    return took_little_of_each
 
 
 def disturbance(cell: Cell, launch: Launch, blocks: Blocks) -> float | None:
@@ -303,11 +314,6 @@ class CpuLoss(NamedTuple):
     throttled_pct: float | None
     others_pct: float | None = None
     steal_pct: float | None = None
-
-    @property
-    def is_throttled(self) -> bool:
-        """Whether a quota kept the cell from its CPUs for longer than can be passed over."""
-        return self.throttled_pct is not None and self.throttled_pct >= THROTTLED_LEAST_PCT
 
     @property
     def contention_pct(self) -> float:
@@ -372,9 +378,9 @@ def _lost(launches: Iterable[LaunchRow], within: Collection[BlockId] | None = No
         if within is not None:
             cycles = (launch.blocks if in_all else launch.counting).cycle
             taken = [known for known, cycle in zip(taken, cycles, strict=False) if (launch.round, cycle) in within]
-        for others, stolen, capacity, has_spare in taken:
+        for others, stolen, capacity, spare_blocks in taken:
             capacity_ns += capacity
-            if not has_spare:
+            if not spare_blocks:
                 others_ns += others
                 stolen_ns += stolen
     return Taken(others_ns, stolen_ns, capacity_ns)

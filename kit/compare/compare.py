@@ -232,8 +232,8 @@ def _fill(
     steps = family if metric is STEP else Family(STEP, rows, base)
     against = [(name, base) for name in rows if name != base]
     energies, scores = (Family(beside, rows, base, pairs=against) for beside in (ENERGY, SCORE))
-    together = {alike[0].together: None for alike in rows.values() if len(alike) == 1}
-    moving = {(cells, key): mark for cells in together if cells for key, mark in trends(metric, cells).items()}
+    cell_groups = {alike[0].cell_group: None for alike in rows.values() if len(alike) == 1}
+    moving = {(cells, key): mark for cells in cell_groups if cells for key, mark in trends(metric, cells).items()}
     for name, samples in rows.items():
         row = row_of(name, samples, metric.name, layout.names, is_baseline=name == base)
         group.rows.append(row)
@@ -283,7 +283,7 @@ def row_of(
     judged = judged_name(metric, first)
     of_operation = is_operation(first.cell)
     asked = [*METRICS] if names is None else [*names, judged, *(RATE if of_operation else ())]
-    if first.together is None:  # its launches were dropped
+    if first.cell_group is None:  # its launches were dropped
         asked = [*dict.fromkeys(chain.from_iterable(sample.values for sample in samples))]
     values = {known: value_of_runs(METRICS[known], samples) for known in asked}
     return Row(
@@ -315,14 +315,14 @@ def _marks(
 ) -> list[Reason]:
     """Return what a row's launches were marked with; of one run also stalls, a trend (`moving`) and two modes."""
     marks, first = counted_marks(mark for sample in samples for mark in sample.marks), samples[0]
-    together = first.together if len(samples) == 1 else None
-    if together is None:
+    cell_group = first.cell_group if len(samples) == 1 else None
+    if cell_group is None:
         return marks
-    where = "stalls", first.cell_key, together.key
+    where = "stalls", first.cell_key, cell_group.key
     stalls = [known for known in findings if (known.code, known.cell_key, whole_key(known.group)) == where]
     marks += [reason("stalls", share_pct=finding.values["stalled_pct"]) for finding in stalls]
-    marks += [moving[together, first.cell_key]] if (together, first.cell_key) in moving else []
-    modes = next((modes for (_, key), modes in together.modes.items() if key == first.cell_key), None)
+    marks += [moving[cell_group, first.cell_key]] if (cell_group, first.cell_key) in moving else []
+    modes = next((modes for (_, key), modes in cell_group.modes.items() if key == first.cell_key), None)
     slow = [] if modes is None else [reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1])]
     return marks + slow
 

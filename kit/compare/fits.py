@@ -87,8 +87,14 @@ def score_margin(fit_metric: str | None, base_scores: Sequence[float]) -> float:
 
 def score_matters(samples: Sequence[Sample], values: Sequence[float]) -> float:
     """Return the difference of scores that matters, given the baseline's samples and scores."""
-    recorded = [launch.record.fit for sample in samples for launch in sample.launches]
-    reconstructs = any(fit is not None and fit.mean_squared_error is not None for fit in recorded)
+    # Of many runs, whose launches were dropped, the values have it.
+    reconstructs = any(
+        sample.values.get("fit_metric") == SQUARED_ERROR
+        or any(
+            (fit := launch.record.fit) is not None and fit.mean_squared_error is not None for launch in sample.launches
+        )
+        for sample in samples
+    )
     return score_margin(SQUARED_ERROR if reconstructs else None, values)
 
 

@@ -62,7 +62,7 @@ def value(sample: Sample, name: str) -> Any:  # noqa: ANN401 - a number, a text 
     """Return a metric's value of a cell in a run; null: it has none, or its launches were dropped."""
     values = sample.values
     if name not in values:
-        if sample.together is None:
+        if sample.cell_group is None:
             return None
         metric = METRICS[name]
         values[name] = _summed_up(metric, sample) if metric.read is None else metric.read(sample)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from statistics import median
 
-from kit.compare.clean import CleanRounds
+from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
 from kit.compare.joules import HOST, launch_entries
 from kit.compare.naming import axis_values
@@ -25,7 +25,9 @@ from kit.workloads.device_operations import networks_among
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
-ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "disturbed_cycles_count")
+ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count")
+# What disturbs a block by taking CPUs.
+OF_CPUS = {"cpus", CPUS_MEAN}
 # "sha256:" and what tells images apart, as `docker images` shows it.
 DIGEST_SHOWN = len("sha256:") + 12
 
@@ -226,11 +228,14 @@ def left_out_notes(label: str, rounds: CleanRounds) -> list[Note]:
     Where all cycles count, return how many would not.
     """
     is_all, groups, disturbed = rounds.is_all, rounds.by_group, rounds.disturbed
-    lacked = {group for group in disturbed if all(cycles.lacked_cpus for cycles in groups[group].values())}
+    rounds_of = {group: groups[group].values() for group in disturbed}
+    lacked = {group for group, seen in rounds_of.items() if all(OF_CPUS & {*cycles.reasons} for cycles in seen)}
+    shared = {group for group, seen in rounds_of.items() if any("device" in cycles.reasons for cycles in seen)} - lacked
     kinds = {
         "disturbed_cycles_count" if is_all else "cycles_left_out": groups.keys() - disturbed,
         "no_clean_round": lacked,
-        "no_round_alone": disturbed - lacked,
+        "no_round_alone": shared,
+        "no_round_counts": disturbed - lacked - shared,
     }
     notes = []
     for code, named in kinds.items():
@@ -239,8 +244,10 @@ def left_out_notes(label: str, rounds: CleanRounds) -> list[Note]:
         ran = sum(cycles.ran for cycles in seen)
         left_out = ran - sum(cycles.clean for cycles in seen if cycles.counts or not counts_rounds)
         if left_out if counts_rounds else named:
-            values = {"disturbed" if is_all else "left_out": left_out, "cycles": ran}
+            values: dict[str, Value] = {"disturbed" if is_all else "left_out": left_out, "cycles": ran}
             values |= {} if counts_rounds else {"groups": len(named), "of_groups": len(groups)}
+            if code == "no_round_counts":
+                values["reasons"] = ", ".join(sorted({why for cycles in seen for why in cycles.reasons}))
             notes.append(note(code, **values, profile=label))
     return notes
 

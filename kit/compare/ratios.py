@@ -90,7 +90,7 @@ class LaunchSeries(msgspec.Struct, frozen=True):  # made of every launch, and in
     blocks: Sequence[float]  # of each block that counts; empty: the launch has one value
     cycles: Sequence[int]  # of these blocks
     takes_turns: bool  # it has blocks, and those of one cycle ran within a second of each other
-    is_figure: bool  # whether the cell's figures come from this launch
+    gives_figures: bool  # whether the cell's figures come from this launch
 
 
 def series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
@@ -113,13 +113,13 @@ def _series(metric: Metric, sample: Sample) -> dict[LaunchId, LaunchSeries]:
         value = middle(seen) if blocks else seen[0] / seen[1] if isinstance(seen, tuple) else float(seen)
         key = record.group, record.round, kind(sample, launch)
         takes_turns = bool(blocks) and record.turns == "blocks"
-        launches[key] = LaunchSeries(value, blocks, cycles, takes_turns, launch.is_figure)
+        launches[key] = LaunchSeries(value, blocks, cycles, takes_turns, launch.gives_figures)
     return {key: launches[key] for key in sorted(launches, key=itemgetter(1, 0))}
 
 
 def figure_values(metric: Metric, sample: Sample) -> list[tuple[int, float]]:
     """Return round and value of each launch that the cell's figures come from; NaN: its blocks have none."""
-    return [(number, seen.value) for (_, number, _), seen in series(metric, sample).items() if seen.is_figure]
+    return [(number, seen.value) for (_, number, _), seen in series(metric, sample).items() if seen.gives_figures]
 
 
 def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
@@ -128,8 +128,8 @@ def log_ratios(metric: Metric, a: Sample, b: Sample) -> dict[int, float]:
     Two samples of different parts of a group are compared through the baseline that both parts have; their rows show
     values through that baseline, too. Samples of different groups did not run together: they have no common round.
     """
-    group = a.together
-    if group is None or group is not b.together:
+    group = a.cell_group
+    if group is None or group is not b.cell_group:
         return {}
     if group.part_of(a.cell_key, b.cell_key) is not None:
         return _between(metric, a, b)
@@ -249,12 +249,12 @@ def contended(a: Sample, b: Sample) -> float | None:
     """
     fewer, more = sorted((a.threads, b.threads))
     is_like = all(getattr(a.cell, axis) == getattr(b.cell, axis) for axis in UNLIKE)
-    if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.together is None:
+    if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.cell_group is None:
         return None
-    is_disturbed = a.together.is_disturbed(a.cell_key, b.cell_key)
+    is_disturbed = a.cell_group.is_disturbed(a.cell_key, b.cell_key)
     if not is_disturbed and all(100 * launch.taken_most < TAKEN_BAD_PCT for launch in (*a.measured, *b.measured)):
         return None
-    part = a.together.part_of(a.cell_key, b.cell_key)
+    part = a.cell_group.part_of(a.cell_key, b.cell_key)
     taken_pct = max(sample.contention_pct(None if part is None else part.key) for sample in (a, b))
     return taken_pct if is_disturbed or taken_pct >= TAKEN_BAD_PCT else None
 
@@ -264,8 +264,8 @@ def logs_by_mode(metric: Metric, a: Sample, b: Sample) -> tuple[list[list[float]
 
     Empty where neither is bimodal, or where a mode has no cycle that both cells ran.
     """
-    group = a.together
-    part = None if group is None or group is not b.together else group.part_of(a.cell_key, b.cell_key)
+    group = a.cell_group
+    part = None if group is None or group is not b.cell_group else group.part_of(a.cell_key, b.cell_key)
     if group is None or part is None or not metric.is_time:
         return ()
     modes = group.modes.get((part.key, a.cell_key)) or group.modes.get((part.key, b.cell_key))

@@ -85,7 +85,7 @@ class Sample:
     name: str  # what tells it apart in its group
     launches: Sequence[LaunchRow]
     percentiles_ns: PercentilesNs = (None, None, None)  # of its steps that were waited for one by one
-    together: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
+    cell_group: CellGroup | None = None  # that it was measured in; null: none, or its launches were dropped
     side: str = ""  # of several: machine and label, or platform, of its run
     table: str = ""  # of several sides: the group of the same cell on the first side that has it
     values: dict[str, Any] = field(default_factory=dict)  # by metric, as far as they were read
@@ -98,8 +98,8 @@ class Sample:
     _known: dict[object, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.figures = [launch for launch in self.launches if launch.in_figures]
-        self.good = [launch for launch in self.launches if launch.is_figure]
+        self.figures = [launch for launch in self.launches if launch.is_listed]
+        self.good = [launch for launch in self.launches if launch.gives_figures]
         self.measured = [launch for launch in self.launches if launch.counting.steps]
 
     def once(self, what: object, compute: Callable[[], T]) -> T:
@@ -112,7 +112,7 @@ class Sample:
     @cached_property
     def others_pct(self) -> float | None:
         """Without a clean cycle: what others took during its figures."""
-        return None if self.together is None else self.together.rounds.others_pct(self.good)
+        return None if self.cell_group is None else self.cell_group.rounds.others_pct(self.good)
 
     @cached_property
     def failure(self) -> Reason | None:
@@ -128,7 +128,7 @@ class Sample:
     @property
     def baseline(self) -> Sample | None:
         """The baseline of the group that it was measured in."""
-        return None if self.together is None else self.together.samples.get(self.together.baseline)
+        return None if self.cell_group is None else self.cell_group.samples.get(self.cell_group.baseline)
 
     def contention_pct(self, part: str | None = None) -> float:
         """Return what others took of the CPUs' time beside it in a part of its group; None: in all."""
@@ -191,7 +191,7 @@ class CellGroup:
 
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
-        """The two modes of each cell that has them, by part and cell; it fills which blocks are slow."""
+        """The two modes of each cell that has them, by part and cell. Which blocks are slow is known from then on."""
         modes: dict[tuple[str, str], Modes] = {}
         for part in self.parts:
             modes |= {(part.key, key): known for key, known in fill_modes(self.by_round(part)).items()}
@@ -226,7 +226,7 @@ class Run:
 
     @property
     def rule(self) -> str:
-        """By which its cycles count."""
+        """Name of the rule by which its cycles count."""
         return self.rounds.rule
 
     @property
@@ -245,7 +245,7 @@ class Run:
 
     @cached_property
     def times(self) -> RunTimes:
-        """When it was."""
+        """When it began, in which order its cells ran, and on which boot of the machine."""
         return RunTimes.of(self.profile)
 
     @cached_property
@@ -263,6 +263,12 @@ class Run:
         """Its cells by key, each once."""
         return {key: sample for group in self.groups for key, sample in group.samples.items()}
 
+    def complete_table(self) -> BlockTable:
+        """Return its table with every column filled: `modes` fills which blocks are slow when a group is asked."""
+        for group in self.groups:
+            _ = group.modes
+        return self.table
+
     def drop_launches(self, *, has_marks: bool = True) -> None:
         """Let go of everything but what was computed: a thousand runs fit into memory. `has_marks`: marks are kept."""
         for name in ("facts", "times"):
@@ -273,8 +279,9 @@ class Run:
             sample.marks = sample.marks if has_marks else []
             sample.launches = sample.figures = sample.good = sample.measured = ()
             sample.values = {name: known for name, known in sample.values.items() if known is not None}
+            sample.series, sample._known = {}, {}
             # A field that it lacks has its default.
-            for name in ("together", "percentiles_ns", "series", "_known"):
+            for name in ("cell_group", "percentiles_ns"):
                 del vars(sample)[name]
             sample.__dict__ = dict(vars(sample))  # a dictionary that lost entries stays as large as it was
         self.rounds = CleanRounds({}, self.rounds.is_all)
@@ -291,8 +298,8 @@ def run_of(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: boo
         by: name of the metric that its cells are compared by.
         all_cycles: cycles that others disturbed count, too.
     """
-    table = BlockTable.of(profile.cells)
-    return Run(label, profile, table, count_blocks(table, profile.suite.plan.cycles, all_cycles=all_cycles), by)
+    table, rounds = count_blocks(profile.cells, profile.suite.plan.cycles, all_cycles=all_cycles)
+    return Run(label, profile, table, rounds, by)
 
 
 def _cell_groups(run: Run) -> list[CellGroup]:
@@ -336,10 +343,10 @@ def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: C
 
 def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dict[str, Sample]:
     """Return the cells of one group, of a run that is not over, as samples by their keys."""
-    together = CellGroup(group.key, [group], CleanRounds({}))
+    cell_group = CellGroup(group.key, [group], CleanRounds({}))
     for cell in cells:
         launches = [launch for launch in table.by_cell[cell.key] if launch.group == group.key]
-        together.samples[cell.key] = Sample(
+        cell_group.samples[cell.key] = Sample(
             None,  # type: ignore[arg-type]
             cell,
             cell.key,
@@ -347,16 +354,16 @@ def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dic
             group.key,
             "",
             launches,
-            together=together,
+            cell_group=cell_group,
         )
-    return together.samples
+    return cell_group.samples
 
 
 def launch_sample(launch: LaunchRow) -> Sample:
     """Return one launch of a cell as a sample by itself; percentiles are of all launches together."""
     key, group = launch.cell.key, Group(key=launch.group, cells=[launch.cell.key], baseline="")
-    together = CellGroup(group.key, [group], CleanRounds({}))
-    return Sample(None, launch.cell, key, key, group.key, "", [launch], together=together)  # type: ignore[arg-type]
+    cell_group = CellGroup(group.key, [group], CleanRounds({}))
+    return Sample(None, launch.cell, key, key, group.key, "", [launch], cell_group=cell_group)  # type: ignore[arg-type]
 
 
 def whole_key(group_key: str) -> str:
@@ -371,7 +378,7 @@ def same_host(runs: Iterable[Run]) -> bool:
 
 def launch_marks(launch: LaunchRow) -> list[Reason]:
     """Return what one launch was marked with when it ran, and what its counters say."""
-    if not launch.gives_number:
+    if not launch.has_counting:
         return []
     record = launch.record
     marks = {mark.code: mark for mark in record.notes}

@@ -154,7 +154,7 @@ def _published_values(result: CellResult) -> dict[str, float]:
 
 
 def _is_published(sample: Sample) -> bool:
-    return sample.together is None
+    return sample.cell_group is None
 
 
 def _stated(sample: Sample, axis: str) -> AxisValue:

@@ -44,7 +44,7 @@ class Taken(NamedTuple):
     others_ns: float = 0  # CPU time of others; ticks that a block misses count in the next: it may be below 0
     stolen_ns: float = 0  # by the hypervisor
     capacity_ns: float = 0  # of the cell's CPUs; 0: it was not counted
-    has_spare: int = 0  # blocks of a cell with a thread for each CPU in which its CPUs were partly idle
+    spare_blocks: int = 0  # blocks of a cell with a thread for each CPU in which its CPUs were partly idle
 
     @property
     def fraction(self) -> float:
@@ -71,7 +71,7 @@ class Block(NamedTuple):
     steps: int  # timed together
     recorded: dict[str, Any]  # all columns of its profile but the cycle, and its counters; null: a read failed
     others: float | None  # which fraction of the CPUs' time they took; null: it was not counted
-    disturbed_by: str | None  # a key of `kit.compare.clean.REASONS`; null: nothing
+    disturbed_by: str | None  # a key of `kit.compare.clean.DISTURBANCES`, or CPUS_MEAN; null: nothing
     clean: bool  # so was its whole cycle
     counts: bool  # it is in ratios and counters
     slow: bool | None  # of a bimodal cell; null: of another, or the block is in no cycle that its whole group has
@@ -86,8 +86,8 @@ class LaunchRow:
     blocks: Blocks  # all of them
     counting: Blocks = NO_BLOCKS  # those that count; none where it gave no number, or its round does not count
     energy: Sequence[Energy] = ()  # that counts
-    is_figure: bool = False  # its cell's figures come from it
-    in_figures: bool = True  # or it is one that failed, or whose joules are better than none
+    gives_figures: bool = False  # its cell's figures come from it
+    is_listed: bool = True  # or it is one that failed, or whose joules are better than none
     is_warm: bool = False  # its process had run another program before
     is_shared: bool = False  # its process held several cells
     disturbed_by: Sequence[str | None] = ()  # of each block, by `clean`; empty: nothing disturbed any
@@ -112,7 +112,7 @@ class LaunchRow:
         return self.record.turns == "blocks"
 
     @property
-    def gives_number(self) -> bool:
+    def has_counting(self) -> bool:
         """Whether it finished and has blocks that count."""
         return bool(self.counting.steps)
 
@@ -172,13 +172,13 @@ class LaunchRow:
                 continue
             capacity_ns, others_ns = span_ns * cpus, busy_ns - own_ns - (children_ns or 0)
             stolen_ns = max(0, steal_ns or 0)
-            has_spare = False
+            spare_blocks = False
             if needed == cpus:
-                has_spare = capacity_ns - busy_ns - stolen_ns >= IDLE_MOST * capacity_ns
+                spare_blocks = capacity_ns - busy_ns - stolen_ns >= IDLE_MOST * capacity_ns
             elif capacity_ns - others_ns - stolen_ns >= (1 - IDLE_MOST) * span_ns * needed:
                 # Its own time and the idle time together are all that it can use, and it had them.
                 others_ns = stolen_ns = 0
-            taken.append((others_ns, stolen_ns, capacity_ns, has_spare))
+            taken.append((others_ns, stolen_ns, capacity_ns, spare_blocks))
         return taken
 
     @property
@@ -383,7 +383,7 @@ class SustainedStep(NamedTuple):
 def sustained_step(launches: Iterable[LaunchRow]) -> SustainedStep | None:
     """Return the geometric means over the launches that have both steps; None where none has."""
     both_ns = []
-    for launch in (launch for launch in launches if launch.gives_number and launch.energy):
+    for launch in (launch for launch in launches if launch.has_counting and launch.energy):
         long_blocks = ((known.block_ns, known.steps or 0) for known in launch.energy if known.kind == "steady")
         sustained_ns = next((block_ns / steps for block_ns, steps in long_blocks if block_ns > 0 and steps > 0), None)
         if sustained_ns is not None:

@@ -349,11 +349,11 @@ def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
         cells = {sample.cell_key: sample for sample in run.samples.values() if sample.group == group}
         if not cells:
             continue
-        together, keys = next(iter(cells.values())).together, []
-        if together is not None:
+        cell_group, keys = next(iter(cells.values())).cell_group, []
+        if cell_group is not None:
             times = {key: value(sample, judged_name(metric.name, sample)) for key, sample in cells.items()}
             ordered = sorted((key for key, time_ns in times.items() if time_ns), key=lambda key: times[key])
-            family = Family(metric, {key: [sample] for key, sample in together.samples.items()}, together.baseline)
+            family = Family(metric, {key: [sample] for key, sample in cell_group.samples.items()}, cell_group.baseline)
             leaders = leaders_of(ordered, family)
             keys = [] if leaders is None or leaders.modes else [cells[key].key for key in leaders.tied]
         fastest.append(keys)

@@ -148,7 +148,7 @@ def members_of(run: Run, group: GroupRows) -> list[ChartMember]:
         looks.append(next(look for look in (*usual, *range(len(FRAMEWORKS), LOOKS), *range(LOOKS)) if look not in used))
         launches = [launch for launch in sample.launches if whole_key(launch.group) == sample.group]
         points = [
-            ChartPoint(launch.round, block.begin_ns, block.step_ns, launch.is_figure and block.counts)
+            ChartPoint(launch.round, block.begin_ns, block.step_ns, launch.gives_figures and block.counts)
             for launch in launches
             for block in launch.rows()
         ]

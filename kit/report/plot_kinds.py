@@ -317,7 +317,7 @@ def _rounds(request: PlotRequest) -> list[PlotRow]:
             counting, clean = log_ratios(step, *pair), cycle_log_ratios(step, *pair)
             logs |= counting
             # Where others disturbed every round, none of them counts.
-            together = pair[1].together
+            together = pair[1].cell_group
             if together is not None and together.is_disturbed(*(sample.cell_key for sample in pair)):
                 counting = {}
             cell |= {"taken_pct": None, "disturbed": not counting}

@@ -12,7 +12,7 @@ from kit.compare.clean import count_blocks
 from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
 from kit.compare.runs import launch_marks, launch_sample
-from kit.compare.table import BlockTable, LaunchRow
+from kit.compare.table import LaunchRow
 from kit.profile.instruments import Energy
 from kit.profile.schema import CellResult, Fit, Launch, PhaseName, Profile
 from kit.profile.store import Steps, labeled_steps, launch_id
@@ -92,8 +92,8 @@ def _with_steps(profile: Profile, steps: Mapping[str, Steps]) -> Iterator[tuple[
 def _measured(profile: Profile) -> Report:
     parts = (profile.label, profile.id, moment(profile.created), f"kit {profile.kit.version}", profile.schema)
     rows: dict[str, list[list[Any]]] = {title: [] for title in TABLES}
-    records, table = [], BlockTable.of(profile.cells)
-    count_blocks(table, profile.suite.plan.cycles, all_cycles=True)
+    records = []
+    table, _ = count_blocks(profile.cells, profile.suite.plan.cycles, all_cycles=True)
     for result in profile.cells:
         medians_ns = phases_ns(table.by_cell[result.key])
         phases = {name: duration(medians_ns[name]) if name in medians_ns else "" for name in get_args(PhaseName)}
@@ -208,7 +208,7 @@ def _launch(row: LaunchRow) -> list[str]:
         # An exception's last line there is the exception.
         tail = "" if "type" in failure.reason.values else failure.stderr_tail
         notes = [": ".join([f"failed in {failure.phase}: {sentence(failure.reason)}", *tail.strip().splitlines()[-1:]])]
-    elif not row.gives_number:
+    elif not row.has_counting:
         notes = ["no blocks"]
     else:
         sample, steps_ns = launch_sample(row), row.times_ns()

@@ -394,6 +394,8 @@ OF_MARKS: dict[str, Templates] = {
         "--wait-for-quiet 300",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
+        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so that {groups} of "
+        "{of_groups} groups show the steps of the round in which other programs took least",
     },
     "sustained_differs": {
         "sustained_differs": "joules come from the long energy block, samples/s from short blocks: the steps differ"

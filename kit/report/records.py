@@ -31,7 +31,7 @@ from kit.compare.metrics import METRICS, counters_per_step, phases_ns, short_nam
 from kit.compare.notes import read_run
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.compare.runs import launch_marks, launch_sample, run_of
-from kit.compare.table import BlockTable, LaunchRow
+from kit.compare.table import LaunchRow
 from kit.compare.verdicts import limited_rows
 from kit.distribution import install_command
 from kit.errors import KitError
@@ -253,19 +253,15 @@ def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
         yield {"cell": sample.cell_key, **_coordinates(sample.cell), **numbers(row), "failure": failure}
 
 
-def _launches(_: str, profile: Profile) -> Iterator[dict[str, Any]]:
-    table = BlockTable.of(profile.cells)
-    count_blocks(table, profile.suite.plan.cycles, all_cycles=True)
+def _launches(_label: str, profile: Profile) -> Iterator[dict[str, Any]]:
+    table, _ = count_blocks(profile.cells, profile.suite.plan.cycles, all_cycles=True)
     for launch in table:
         ids = " ".join(launch.record.device_ids) or None
         yield launch_record(launch) | _coordinates(launch.cell) | {"device_ids": ids}
 
 
 def _blocks(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
-    run = run_of(label, profile)
-    for group in run.groups:
-        _ = group.modes  # it fills which blocks are slow
-    for launch in run.table:
+    for launch in run_of(label, profile).complete_table():
         head = {"cell": launch.cell.key, **_coordinates(launch.cell), "group": launch.group, "round": launch.round + 1}
         for block in launch.rows():
             known = {name: getattr(block, name) for name in OF_A_BLOCK}

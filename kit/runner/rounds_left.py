@@ -13,7 +13,7 @@ others in the mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from statistics import mean
@@ -28,7 +28,6 @@ from kit.compare.metrics import METRICS
 from kit.compare.ratios import log_ratios, series
 from kit.compare.runs import group_samples
 from kit.compare.same_code import blocked_by_code
-from kit.compare.table import BlockTable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, CellResult, Group, Launch, StepPlan
 from kit.profile.unfinished import RunPlan
@@ -173,14 +172,13 @@ def _rounds(
     plan: RunPlan, cells: Iterable[Cell], launches: Sequence[Launch]
 ) -> Mapping[str, Mapping[int, RoundCycles]]:
     """Return the rounds of each group, as `kit compare` counts them."""
-    return count_blocks(_table(cells, launches), plan.suite.plan.cycles).by_group
+    _, rounds = count_blocks(_results(cells, launches), plan.suite.plan.cycles)
+    return rounds.by_group
 
 
-def _table(cells: Iterable[Cell], launches: Sequence[Launch]) -> BlockTable:
-    return BlockTable.of(
-        CellResult(key=cell.key, cell=cell, launches=[launch for launch in launches if launch.cell_key == cell.key])
-        for cell in cells
-    )
+def _results(cells: Iterable[Cell], launches: Sequence[Launch]) -> Iterator[CellResult]:
+    for cell in cells:
+        yield CellResult(key=cell.key, cell=cell, launches=[each for each in launches if each.cell_key == cell.key])
 
 
 def _is_whole(bundle: Bundle, launches: Iterable[Launch], number: int) -> bool:
@@ -197,8 +195,8 @@ def _is_precise(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> bool
         return False
     valid = [launch for launch in launches if launch.group == group.key]
     cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
-    table, step = _table(cells_of_group, valid), METRICS["step_ns"]
-    count_blocks(table, plan.suite.plan.cycles)
+    table, _ = count_blocks(_results(cells_of_group, valid), plan.suite.plan.cycles)
+    step = METRICS["step_ns"]
     samples = group_samples(group, cells_of_group, table)
     if len(group.cells) == 1:
         known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]

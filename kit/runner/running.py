@@ -21,7 +21,6 @@ import numpy as np
 
 from kit.clock import now_ns
 from kit.compare.clean import count_blocks
-from kit.compare.table import BlockTable
 from kit.errors import KitError
 from kit.files import name_of
 from kit.fingerprint.machine_state import state
@@ -265,11 +264,10 @@ class RunUnderWay:
 
 def _add_percentiles(profile: Profile, steps: Mapping[str, Steps]) -> None:
     """Add the percentiles of each cell's steps, of all launches together: one alone has few where steps are long."""
-    table = BlockTable.of(profile.cells)
-    count_blocks(table, profile.suite.plan.cycles)
+    table, _ = count_blocks(profile.cells, profile.suite.plan.cycles)
     for result in profile.cells:
         every = {launch_id(launch): launch for launch in result.launches if launch.gave_number}
-        figures = [launch for launch in table.by_cell[result.key] if launch.is_figure]
+        figures = [launch for launch in table.by_cell[result.key] if launch.gives_figures]
         cycles = {launch_id(launch.record): launch.counting.cycle for launch in figures}
         clean, whole = (
             [timed_steps(every[name], steps[name], cycles_used) for name, cycles_used in known.items()]

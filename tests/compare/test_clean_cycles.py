@@ -13,13 +13,15 @@ from msgspec import structs
 import kit
 from kit.audit.audit import findings_of
 from kit.audit.subject import MeasuredRun
+from kit.compare import clean
 from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.compare import compare, compare_within
-from kit.compare.notes import read_run
+from kit.compare.notes import ON_CYCLES, read_run
 from kit.compare.runs import run_of
 from kit.compare.suite_table import suite_table
 from kit.profile.fields import reason
 from kit.profile.schema import Fit, Threads
+from kit.report.headline_and_notes import note_line
 from kit.stats.modes_and_trends import percentile_ns
 
 MS, BESIDE = b.MS, partial(b.beside_others, 0.5)
@@ -96,6 +98,8 @@ def test_marks_are_there_however_many_profiles_are_compared(tmp_path, profiles):
     document = json.loads(invoke("compare", tmp_path, "--json").stdout)
     rows = [row for group in document["groups"] for row in group["rows"]]
     assert [[mark["code"] for mark in row["marks"]] for row in rows] == [["contended"]] * len(rows)
+    refused = invoke("compare", tmp_path, "--metric", "fit_score")
+    assert "fit_score was not measured" in str(refused.exception)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -285,6 +289,25 @@ def test_cycles_in_which_others_took_most_go_until_they_took_little_of_the_rest(
     left = set(launch.counting.cycle)
     assert {8, 9, 10, 11} <= left
     assert len(left) == 10, "six cycles of 8 % and four of nothing have a mean below 5 %"
+    reasons = {block.cycle: block.disturbed_by for block in launch.rows()}
+    assert reasons == {cycle: None if cycle in left else "cpus_mean" for cycle in range(12)}
+
+
+@pytest.mark.parametrize("task", ["train", "fit"])
+def test_a_further_reason_is_an_entry_that_blocks_rounds_and_notes_have(monkeypatch, task):
+    hot = {"mlp/torch"}
+    monkeypatch.setitem(
+        clean.DISTURBANCES,
+        "heat",
+        lambda launch: [any(name in launch.cell.key for name in hot) for _ in launch.blocks.cycle],
+    )
+    run = read_run("p", planted(b.member("torch", task=task), b.member("jax", task=task), rounds=3))
+    torch, jax = ([block for launch in launches for block in launch.rows()] for launches in run.table.by_cell.values())
+    assert {(block.disturbed_by, block.clean) for block in torch} == {("heat", False)}
+    assert {(block.disturbed_by, block.clean) for block in jax} == {(None, False)}
+    (note,) = (note.what for note in run.notes if note.what.code in ON_CYCLES)
+    assert (note.code, note.values["reasons"], note.values["groups"]) == ("no_round_counts", "heat", 1)
+    assert "heat" in note_line(next(note for note in run.notes if note.what.code == "no_round_counts"))
 
 
 @pytest.mark.parametrize(("blocks", "counts"), [(slice(0, 2), True), (slice(None), False)])
