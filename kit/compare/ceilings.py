@@ -20,7 +20,7 @@ import msgspec
 from kit.compare.table import BlockTable, LaunchRow
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import Profile
-from kit.workloads.device_operations import MIB, OPERATIONS, is_operation, networks_among, work_of
+from kit.workloads.device_operations import EMPTY, MIB, OPERATIONS, is_operation, networks_among, work_of
 
 if TYPE_CHECKING:
     from kit.workloads.workload import Cost
@@ -106,8 +106,8 @@ def best_product(cell: Cell, ceilings: Iterable[Ceiling]) -> Ceiling | None:
 
 
 def named(name: str, ceilings: Iterable[Ceiling]) -> list[Ceiling]:
-    """Return the ceilings of one operation, by its parameter."""
-    alike = [ceiling for ceiling in ceilings if ceiling.cell.workload == name]
+    """Return the ceilings of one operation, by its parameter; none whose parameters another kit has given it."""
+    alike = [ceiling for ceiling in ceilings if ceiling.cell.workload == name and (name == EMPTY.name or ceiling.rate)]
     return sorted(alike, key=lambda ceiling: list(ceiling.cell.parameters.values()))
 
 

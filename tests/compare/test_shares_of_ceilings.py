@@ -75,3 +75,10 @@ def test_a_profile_without_its_operations_is_of_the_networks_alone():
     assert [result.cell.workload for result in left.cells] == ["mlp"]
     assert [group.key for group in left.groups] == ["mlp infer"]
     assert without_operations(left) is left
+
+
+def test_operations_with_parameters_of_another_kit_are_no_ceilings():
+    unknown = [("matmul", 0.02, {"size": 100}), ("triad", 0.02, {"gib": 1})]
+    reached = reach(network(1.0), *operations(*unknown))
+    assert (reached.bound, reached.ceiling) == (None, None)
+    assert reach(network(b.MLP_FLOPS / 50e9 * 1e3), *operations(b.PRODUCT, *unknown, b.EMPTY)).bound == "compute"
