@@ -166,7 +166,9 @@ def _tokens_per_s(sample: Sample) -> float | None:
 def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
     """Return what a run adds to its side when runs are compared by a metric; None without a number."""
     untimed, times = untimed_level(metric, sample), sample.run.times
-    return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
+    if untimed is None:
+        return None
+    return RunLevel(untimed.log, untimed.se, untimed.rounds, untimed.contention, times.begin_s, times.end_s)
 
 
 def untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
