@@ -222,7 +222,7 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
     """
     for launch in launches:
         fill_disturbances(launch)
-    if not all([launch.cell.in_blocks for launch in launches]):  # noqa: C419 - a list is faster, here and below
+    if any(not launch.cell.in_blocks for launch in launches):
         lacked_cpus = max(launch.taken_in_all.fraction for launch in launches) > OTHERS_MOST
         shared = max(fmean(REASONS["device"](launch) or [False]) for launch in launches) > OTHERS_MOST
         is_clean = not (lacked_cpus or shared)
@@ -231,9 +231,9 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
         return RoundCycles(1, int(is_clean), 1, lacked_cpus, launches)
     cycles = [launch.blocks.cycle for launch in launches]
     ran, clean, lacked_cpus = len(set().union(*cycles)), min(map(len, cycles)), False
-    # Of a launch no block of which lost much nothing need be summed up.
+    # Blocks of which none lost much did not lose much together, either.
     totals = [launch.taken_in_all for launch in launches if launch.taken_most > OTHERS_MEAN_MOST]
-    if any([launch.disturbed_by for launch in launches]) or not all(map(_is_little, totals)):  # noqa: C419
+    if any(launch.disturbed_by for launch in launches) or not all(map(_is_little, totals)):
         took_little_of_each = _leave_out_cycles(launches)
         lacked_cpus = took_little_of_each or any("cpus" in launch.disturbed_by for launch in launches)
         clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
@@ -348,7 +348,7 @@ def throttled_pct(launch: LaunchRow) -> float:
 
 def contended_pct(launches: Collection[LaunchRow]) -> float | None:
     """Return what others took of the CPUs' time in the blocks that count; None: no more than the system's own work."""
-    if all([100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches]):  # noqa: C419 - a list is faster
+    if all(100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches):
         return None
     taken_pct = contention_pct(launches)
     return taken_pct if taken_pct >= TAKEN_LEAST_PCT else None
