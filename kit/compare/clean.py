@@ -230,16 +230,16 @@ def clean_cycles(launches: Sequence[LaunchRow], planned: int) -> RoundCycles:
     """
     for launch in launches:
         fill_disturbances(launch)
-    if not all([launch.cell.in_blocks for launch in launches]):  # noqa: C419 - a list is faster, here and below
+    if any(not launch.cell.in_blocks for launch in launches):
         reasons = {name for launch in launches for name, share in _disturbed_shares(launch) if share > OTHERS_MOST}
         for launch in launches:
             launch.left_out = frozenset(launch.blocks.cycle) if reasons else ()
         return RoundCycles(1, int(not reasons), 1, reasons, launches)
     cycles = [launch.blocks.cycle for launch in launches]
     ran, clean, reasons = len(set().union(*cycles)), min(map(len, cycles)), set[str]()
-    # Of a launch no block of which lost much nothing need be summed up.
+    # Blocks of which none lost much did not lose much together, either.
     totals = [launch.taken_in_all for launch in launches if launch.taken_most > OTHERS_MEAN_MOST]
-    if any([launch.disturbed_by for launch in launches]) or not all(map(_is_little, totals)):  # noqa: C419
+    if any(launch.disturbed_by for launch in launches) or not all(map(_is_little, totals)):
         _leave_out_cycles(launches)
         reasons = {why for launch in launches for why in launch.disturbed_by if why}
         clean = min(sum(cycle not in launch.left_out for cycle in launch.blocks.cycle) for launch in launches)
@@ -358,7 +358,7 @@ def throttled_pct(launch: LaunchRow) -> float:
 
 def contended_pct(launches: Collection[LaunchRow]) -> float | None:
     """Return what others took of the CPUs' time in the blocks that count; None: no more than the system's own work."""
-    if all([100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches]):  # noqa: C419 - a list is faster
+    if all(100 * launch.taken_most < TAKEN_LEAST_PCT for launch in launches):
         return None
     taken_pct = contention_pct(launches)
     return taken_pct if taken_pct >= TAKEN_LEAST_PCT else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations
@@ -185,15 +186,16 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
     holders: dict[str, dict[Value | None, list[str]]] = {kind: {} for kind in kinds}
     tolerance = parity_tolerance(precision, like_hardware=like_hardware)
     first = before = None
-    known: dict[str, Value] = {}
+    alike: list[list[str]] = []  # of each kind, the labels of the runs that have its value
     for label, facts in cells:
         first = first or facts
         if facts != before:  # those of a thousand runs are alike
             same = facts == first or _same_losses(facts, first, tolerance)
             values = facts._asdict() | facts.run_facts | {"arithmetic": "its losses" if same else "other losses"}
-            before, known = facts, {kind: values[kind] for kind in kinds if values.get(kind)}
-        for kind, value in known.items():
-            holders[kind].setdefault(value, []).append(label)
+            known = [(kind, value) for kind in kinds if (value := values.get(kind))]
+            before, alike = facts, [holders[kind].setdefault(value, []) for kind, value in known]
+        for labels in alike:
+            labels.append(label)
     # The number of threads is a choice on one machine; another machine has what it has.
     return [
         _mismatch(kind, kind, values, "warns" if kind == "threads" and not like_hardware else "incompatible")
@@ -212,10 +214,10 @@ def _same_losses(facts: CellFacts, base: CellFacts, tolerance: float) -> bool:
 
 def run_mismatches(runs: Sequence[tuple[str, RunFacts]]) -> list[Mismatch]:
     """Return which of the runs' facts are not the same in all, gravest first."""
-    holders: dict[str, dict[Value | None, list[str]]] = {}
+    holders: dict[str, dict[Value | None, list[str]]] = defaultdict(lambda: defaultdict(list))
     for label, facts in runs:
         for name, value in facts.items():
-            holders.setdefault(name, {}).setdefault(value, []).append(label)
+            holders[name][value].append(label)
     mismatches = []
     for name, values in holders.items():
         fact = fact_of(name)

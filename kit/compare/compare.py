@@ -69,7 +69,7 @@ def read_reduced(
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
     metric = METRICS[by]
-    read_metrics(run, (*names, *filter(None, [metric.mark])))
+    read_metrics(run, [*names, *([metric.mark] if metric.mark else [])])
     for sample in run.samples.values():
         value(sample, judged_name(by, sample))
         loaded(sample)

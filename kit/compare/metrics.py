@@ -38,7 +38,7 @@ from kit.profile.schema import INJECTED_NS
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
-COMPILE_PHASES = frozenset(("trace", "compile", "first_step"))
+COMPILE_PHASES = ("trace", "compile", "first_step")
 # Phases of the process, and with them those of a program in it, up to the end of the first step.
 PROCESS_PHASES = ("start", "import")
 START_PHASES = (*PROCESS_PHASES, "data", "build", *COMPILE_PHASES)
@@ -78,7 +78,7 @@ def _summed_up(metric: Metric, sample: Sample) -> Value | None:
 
 def read_metrics(run: Run, names: Iterable[str]) -> None:
     """Read metrics of a run's cells into their values, but those that need what none of its launches has."""
-    lacking = tuple([begin for begin, has in NEEDS.items() if not any(map(has, run.table))])
+    lacking = tuple(begin for begin, has in NEEDS.items() if not any(map(has, run.table)))
     for name in names:
         if not name.startswith(lacking):
             for sample in run.samples.values():
@@ -166,7 +166,9 @@ def _tokens_per_s(sample: Sample) -> float | None:
 def run_level(metric: Metric, sample: Sample) -> RunLevel | None:
     """Return what a run adds to its side when runs are compared by a metric; None without a number."""
     untimed, times = untimed_level(metric, sample), sample.run.times
-    return None if untimed is None else untimed._replace(begin_s=times.begin_s, end_s=times.end_s)
+    if untimed is None:
+        return None
+    return RunLevel(untimed.log, untimed.se, untimed.rounds, untimed.contention, times.begin_s, times.end_s)
 
 
 def untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:

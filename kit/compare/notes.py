@@ -211,7 +211,7 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     in_blocks = [result.launches for result in profile.cells if result.cell.in_blocks]
     turned = [launch for launches in in_blocks for launch in launches if launch.turns == "sequential"]
     if turned:
-        sequential, rounds = (len({launch.round for launch in some}) for some in (turned, chain(*in_blocks)))
+        sequential, rounds = (len({launch.round for launch in known}) for known in (turned, chain(*in_blocks)))
         notes.append(note("sequential", turned[0].turns_reason, sequential=sequential, rounds=rounds))
     notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]

@@ -53,7 +53,7 @@ class RunTimes(NamedTuple):
     def of(cls, profile: Profile) -> RunTimes:
         """Return those of a profile."""
         launches = [launch for result in profile.cells for launch in result.launches if launch.phases]
-        first_round = min([launch.round for launch in launches], default=0)
+        first_round = min((launch.round for launch in launches), default=0)
         begins_ns = [launch.phases[0].begin_ns for launch in launches if launch.round == first_round]
         before, after = profile.state.before, profile.state.after
         # `created` has whole seconds, and the next of two runs may begin in the second in which the first ends.

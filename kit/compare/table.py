@@ -139,7 +139,7 @@ class LaunchRow:
             self._taken_most, cpus = 0.0, self.cpus
             if busy_ns and own_ns and cpus:
                 try:
-                    others_ns, stolen_ns = max(map(sub, busy_ns, own_ns)), max(counters.get("machine.steal_ns", (0,)))
+                    others_ns, stolen_ns = max(map(sub, busy_ns, own_ns)), max(counters.get("machine.steal_ns") or (0,))
                     self._taken_most = (max(0, others_ns) + max(0, stolen_ns)) / (cpus * min(self.blocks.span_ns))
                 except TypeError:
                     self._taken_most = math.inf
