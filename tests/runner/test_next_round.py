@@ -239,6 +239,8 @@ def test_at_most_half_as_many_rounds_are_measured_again_or_as_a_budget_allows(co
 
     profile = run.begin(EarlyNeighbour(drift=0), budget_s=budget_s)
     assert len(clean_of(profile)) == rounds
+    if budget_s is None:
+        assert [repeats.rounds for repeats in run.watching.repeats[2:]] == [2, 1, 0]
     assert not profile.interrupted
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 from real_worker import cell, spec_of
+from scripted_launcher import plan_of, suite
 
 from kit.errors import KitError
 from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
 from kit.runner.worker_processes import Ranks, WorkerFailed
+from kit.runner.worker_spec import worker_spec
+from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Build, Finish, Measure, Segment
 
 # Acts by the rank that it is, as `Prepare` says, and answers the rest with `Done`.
@@ -136,6 +139,15 @@ time.sleep(60)
 """
     assert failure_of(started(guilty=0, does=take)).reason.code == "supervisor_ended"
     check_ended(sleeps)
+
+
+def test_ranks_use_all_cpus_of_each_host():
+    """Two ranks have two CPUs: each its own host's two, or both the same two."""
+    plan = plan_of(suite(backends=["torch"], device_counts=[2]))
+    held = WorkerPlan("two", plan.cells)
+    shared, alone = (worker_spec(plan, held, 0, 1.0, hosts=hosts) for hosts in (["n1", "n2"], []))
+    assert (shared.ranks, shared.prepare.parts, shared.join.threads) == (2, 1, 2)
+    assert (alone.ranks, alone.prepare.parts, alone.join.threads) == (2, 2, 1)
 
 
 def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started):

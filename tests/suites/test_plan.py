@@ -157,6 +157,12 @@ def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fi
         plan_cells(suite(workloads=["wrong"]))
 
 
+def test_a_batch_is_divided_among_devices_or_there_is_one_for_each():
+    cells = plan_cells(load_suite("scaling"))
+    alone, together = {(1, 64, "default"), (2, 64, "default")}, {(2, 128, "default"), (2, 64, "no-all-reduce")}
+    assert {(cell.devices, cell.batch, cell.variant) for cell in cells} == alone | together
+
+
 def test_a_baseline_that_was_narrowed_away_is_the_first_cell():
     narrowed = requested_suite(RunRequest(suite="batch-sweep", workloads=("mlp",), batches=(1, 1000)))
     groups = plan_groups(plan_cells(narrowed), narrowed.compare, narrowed.baseline)

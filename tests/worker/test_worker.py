@@ -9,6 +9,7 @@ from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import ROWS, packed, tables
 
 from kit.profile.schema import INJECTED_NS
+from kit.worker.fit import FitFeed
 from kit.workloads.parity_proof import PARITY_STEPS
 
 TRAIN, INFER = cell(task="train"), cell(task="infer")
@@ -152,6 +153,12 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(fit_of):
     assert all(block.lead_in == [0] for block in blocks)
     # Each class once in the test split; what fills up the second batch is not counted.
     assert np.array(fit.confusion).sum(axis=1).tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_each_epoch_of_a_fit_has_an_order_of_its_own_and_begins_with_it():
+    drawn = SimpleNamespace(steps=2, order=lambda number: [10 * number, 10 * number + 1], host_batch=int)
+    fed = FitFeed(drawn, "host")
+    assert [list(fed.batches(count)) for count in (1, 1, 2)] == [[0], [1], [10, 11]]
 
 
 @pytest.mark.frameworks
