@@ -47,6 +47,15 @@ def test_backends_are_compared_whatever_their_own_default_mode_is_called():
     assert all(group.baseline == group.cells[0] for group in groups)
 
 
+@pytest.mark.parametrize(("baseline", "batch"), [(None, 1), ("5", 5)])
+@pytest.mark.parametrize("compare", [["batch"], ["feed", "batch"]])
+def test_the_baseline_is_the_one_named_or_the_first(compare, baseline, batch):
+    groups, by_key = groups_of(suite(compare, batches=[1, 5, 3, 2, 4]), baseline)
+    assert {by_key[group.baseline].batch for group in groups} == {batch}
+    with pytest.raises(SuiteError, match="no baseline '6'"):
+        groups_of(suite(compare, batches=[1, 5]), "6")
+
+
 def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
     groups, by_key = groups_of(suite(compile_modes=["default", "xla", "compile"]))
     modes = [sorted(by_key[key].compile_mode for key in group.cells) for group in groups]
