@@ -235,6 +235,10 @@ def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
         cpuset(cpus=len(usable) + 1)
 
 
+def test_a_resumed_launch_is_given_the_same_of_the_machine():
+    assert ContainerRun("cpu", cpus=2, rapl=True).command() == "kit launch cpu --cpus 2 --rapl"
+
+
 def test_a_printed_line_for_a_tpu_has_its_devices():
     words = shlex.split(as_line(ContainerRun("tpu")))
     assert "--device" in words
