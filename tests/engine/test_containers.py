@@ -73,6 +73,8 @@ def test_the_line_says_all_that_the_api_is_told():
         ("--mount", "type=volume,source=results,target=/profiles"),
     } <= pairs  # fmt: skip
     assert words[-5:] == ["steadykit:cpu", *FULL.command]
+    (request,) = OURS.for_engine()["device_requests"]
+    assert request["DeviceIDs"] == ["0", "2"] and '"device=0,2"' in shlex.split(OURS.as_line())
 
 
 def client_at(url):
@@ -209,7 +211,9 @@ def test_a_file_that_is_named_is_mounted_by_whatever_name(folder, words):
 def test_data_are_mounted_read_only_where_they_lie_unless_profiles_go_there(folder, monkeypatch):
     (folder / "data").mkdir()
     monkeypatch.setenv("KIT_DATA", str(folder / "data"))
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", "3600")
     line = as_line(ContainerRun("cpu"))
+    assert "KIT_PHASE_LIMIT_S=3600" in shlex.split(line)
     writable = {mount["target"]: "readonly" not in mount for mount in mounts(line)}
     assert writable == {str(folder / "data"): False, str(folder): True}
     assert f"KIT_DATA={folder / 'data'}" in shlex.split(line)
@@ -229,6 +233,10 @@ def test_cpus_are_a_number_of_whole_ones_and_a_cpuset_says_which():
     assert cpuset(cpuset="5,7") == "5,7"
     with pytest.raises(EngineError, match=f"only {len(usable)} are usable"):
         cpuset(cpus=len(usable) + 1)
+
+
+def test_a_resumed_launch_is_given_the_same_of_the_machine():
+    assert ContainerRun("cpu", cpus=2, rapl=True).command() == "kit launch cpu --cpus 2 --rapl"
 
 
 def test_a_printed_line_for_a_tpu_has_its_devices():

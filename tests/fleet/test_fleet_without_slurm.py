@@ -13,6 +13,10 @@ from fleet_runs import PYTHONPATH, command, fleet, suite, waited
 from kit_process import invoke
 from refusals import refusal
 
+from kit.fleet.nodes import slurm_nodes
+from kit.fleet.reframe_run import FleetPlan, nodes_left
+from kit.profile.unfinished import folder_of
+
 
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     (place / "hangs").touch()
@@ -31,8 +35,9 @@ def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
 
 
 def test_a_node_whose_kit_fails_says_why_in_its_own_words(reframe, place):
-    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out")
-    started = command(place, "echo 'kit: /data: no room left' >&2", "exit 2")
+    words = suite("--scheduler", "local", "--nodes", "here", "--out", "out", "--retries", "1")
+    first = f"[ -e {place}/again ] || {{ touch {place}/again; echo 'kit: the first try' >&2; exit 2; }}"
+    started = command(place, first, "echo 'kit: /data: no room left' >&2", "exit 2")
     done = fleet(place, *words, *started)
     assert done.returncode == 3
     assert "/data: no room left" in done.stdout
@@ -58,6 +63,28 @@ def test_other_characters_of_a_shell_are_a_part_of_the_name(reframe, place):
     done = fleet(place, *words, "--command", f"{sys.executable} -m kit")
     assert done.returncode == 0, done.stderr
     assert (place / "x;y&(z)*#" / "here.json").is_file()
+
+
+def test_a_profile_beside_an_unfinished_run_is_measured_further(tmp_path):
+    plan = FleetPlan(
+        nodes=["n0", "n1"], folder=str(tmp_path), run_in="/", command=["kit"], words=[], scheduler="ssh"
+    )  # fmt: skip
+    for node in plan.nodes:
+        plan.profile(node).touch()
+    folder_of(plan.profile("n1")).mkdir()
+    assert nodes_left(plan, resume=True) == ["n1"]
+    done = subprocess.run(["sh", "-c", plan.script("n0").replace("exec kit", "false")], check=False)
+    assert done.returncode == 0, "a finished run is not begun again"
+
+
+def test_slurms_own_partition_is_chosen_and_what_it_says_of_its_nodes_is_kept(tmp_path, monkeypatch):
+    answers = r"a|a\nb|b*\n", r"n1|idle~|none\nn2|drained*|bad disk\n"
+    (tmp_path / "sinfo").write_text("#!/bin/sh\n[ $# = 3 ] && printf '{}' || printf '{}'\n".format(*answers))
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    partition, nodes = slurm_nodes(None, None)
+    assert partition == "b"
+    assert [(node.name, node.is_usable, node.why) for node in nodes] == [("n1", True, ""), ("n2", False, "bad disk")]
 
 
 def test_without_reframe_one_line_says_what_to_install(place):

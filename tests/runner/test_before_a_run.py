@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -13,10 +14,12 @@ from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.schema import Kit, ProgramSource, file_sha256
 from kit.profile.unfinished import folder_of
 from kit.runner import resumable
+from kit.runner.prepare import ensure_data
 from kit.runner.resumable import check_options, check_resumable, without_counters
 from kit.runner.running import profile_path
 from kit.suites.suite import load_suite
 from kit.version import __version__
+from kit.workloads.workload_catalog import DATASETS
 
 CREATED = "2026-01-02T03:04:05+00:00"
 
@@ -29,6 +32,7 @@ def test_a_folder_gets_a_name_within(tmp_path):
     assert path_of(tmp_path) == tmp_path / "quick-20260102T030405Z-01234567.json"
     assert path_of(tmp_path / "run.json") == tmp_path / "run.json"
     assert path_of(None).name == "quick-20260102T030405Z-01234567.json"
+    assert path_of(tmp_path, "../../etc/\x1b").parent == tmp_path, "a suite's own file says what it is called"
 
 
 def test_beside_an_unfinished_run_force_resumes_or_goes_elsewhere(tmp_path):
@@ -39,6 +43,14 @@ def test_beside_an_unfinished_run_force_resumes_or_goes_elsewhere(tmp_path):
     (resume,) = re.findall("`(.*?)`", line)
     assert shlex.split(resume)[2:] == ["--resume", "--out", str(path)]
     assert "another --out" in line
+
+
+def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    monkeypatch.setenv("KIT_IMAGE", "steadykit:cpu")
+    monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
+    used, why = ensure_data(plan_of(suite()).cells, "auto")
+    assert (used, why.code) == ({"mnist": "synthetic"}, "data_not_mounted")
 
 
 def begun(**changes):

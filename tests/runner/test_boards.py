@@ -7,6 +7,7 @@ import pytest
 from profile_builder import S, sensor
 from scripted_launcher import ScriptedLauncher
 
+from kit.compare.clean import DEVICE_OTHERS
 from kit.devices import DEVICES
 from kit.profile.facts import Accelerator
 from kit.runner import round as round_module
@@ -128,6 +129,14 @@ def test_joules_are_of_a_block_in_which_no_other_computed_or_refused(launch_on, 
         assert {energy.reason.values["processes"] for energy in entries} == {2}
 
 
+def test_workers_that_take_turns_on_a_board_are_not_others(conducted, monkeypatch):
+    launcher = ScriptedLauncher()
+    monkeypatch.setattr(DEVICES["gpu"], "processes", lambda *_: len(launcher.alive) + 1)
+    profile = conducted(backends=["torch", "jax"], devices=["gpu"], rounds=1).begin(launcher)
+    seen = {others for cell in profile.cells for others in cell.launches[0].blocks.counters[DEVICE_OTHERS]}
+    assert seen == {1}
+
+
 def test_a_board_that_is_as_it_should_be_leaves_no_mark_and_its_joules(launch_on):
     launch = launch_on(slowed=0.0)
     assert launch.notes == []
@@ -144,6 +153,9 @@ def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
     assert throttled.values["causes"] == "software power cap"
     (capped,) = launch_on([state(power_cap_w=230.0)]).notes
     assert (capped.code, capped.values) == ("power_capped", {"cap_w": 230.0, "default_w": 700.0})
+    two = [state(power_cap_w=500.0), state(OTHER, power_cap_w=230.0)]
+    (gravest,) = launch_on(two, device_ids=(USED, OTHER)).notes
+    assert gravest.values["cap_w"] == 230.0
     assert launch_on([state(), state(OTHER, power_cap_w=230.0, processes=9)]).notes == []
 
 

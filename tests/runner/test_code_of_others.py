@@ -1,5 +1,6 @@
 """A suite's file and the folder of a run may be others': what they make a run start is named before it starts."""
 
+import hashlib
 import json
 import os
 import shlex
@@ -14,6 +15,7 @@ from refusals import refused
 from small_suite import MEASURE
 from small_suite import SUITE as SMALL
 
+from kit.profile.consistency import steps_of
 from kit.profile.unfinished import PLAN, folder_of
 from kit.runner.worker_spec import compile_cache_folder, make_compile_cache
 
@@ -96,14 +98,16 @@ def test_an_unfinished_run_runs_only_what_its_command_names(folder):
 
 def test_a_profile_that_is_replaced_takes_no_other_file_with_it(folder):
     from kit.profile.schema import Sidecar
-    from kit.profile.store import write_profile
+    from kit.profile.store import read_profile, write_profile
 
-    victim = folder / "victim.npz"
-    for name in (victim.name, "run.json.00000000.steps.npz"):
+    named = {"victim.npz": hashlib.sha256(b"mine").hexdigest(), "run.json.00000000.steps.npz": "0" * 64}
+    for name, sha256 in named.items():
         (folder / name).write_bytes(b"mine")
         foreign = profile(rounds=1, cycles=2)
-        foreign.sidecar = Sidecar(file=name, sha256="0" * 64, steps=4)
+        steps = sum(steps_of(launch) for result in foreign.cells for launch in result.launches)
+        foreign.sidecar = Sidecar(file=name, sha256=sha256, steps=steps)
         write_profile(folder / "run.json", foreign)
+        assert read_profile(folder / "run.json").sidecar.file == name
         write_profile(folder / "run.json", profile(rounds=2, cycles=2))
         assert (folder / name).read_bytes() == b"mine"
 

@@ -1,5 +1,8 @@
 """How many rounds a run has: a number, until differences are precise, until time is up; and resumed from anywhere."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from profile_builder import S
@@ -12,6 +15,7 @@ from kit.profile.fields import reason
 from kit.profile.store import read_profile, read_steps
 from kit.profile.unfinished import folder_of
 from kit.runner import rounds_left
+from kit.runner.interrupt import StopFlag
 
 
 def rounds_of(profile):
@@ -239,6 +243,8 @@ def test_at_most_half_as_many_rounds_are_measured_again_or_as_a_budget_allows(co
 
     profile = run.begin(EarlyNeighbour(drift=0), budget_s=budget_s)
     assert len(clean_of(profile)) == rounds
+    if budget_s is None:
+        assert [repeats.rounds for repeats in run.watching.repeats[2:]] == [2, 1, 0]
     assert not profile.interrupted
 
 
@@ -289,3 +295,14 @@ def test_a_round_whose_launches_were_lost_is_not_measured_again_for_others(condu
     run = conducted(rounds=3, backends=["torch"], tasks=["train", "infer"], share=["task"], cycles=4)
     profile = run.begin(ScriptedLauncher(deaths=shared))
     assert {launch.round for cell in profile.cells for launch in cell.launches} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("handler", "stops"), [(signal.SIG_IGN, False), (signal.SIG_DFL, True)])
+def test_a_terminal_that_goes_ends_a_run_unless_nohup_started_it(handler, stops):
+    before, stop = signal.signal(signal.SIGHUP, handler), StopFlag()
+    try:
+        with stop.deferring_interrupts():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert stop.requested is stops

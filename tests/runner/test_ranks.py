@@ -9,12 +9,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 from real_worker import cell, spec_of
+from scripted_launcher import plan_of, suite
 
 from kit.errors import KitError
 from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
 from kit.runner.worker_processes import Ranks, WorkerFailed
+from kit.runner.worker_spec import default_threads, worker_spec
+from kit.suites.plan import WorkerPlan
 from kit.worker.messages import Build, Finish, Measure, Segment
 
 # Acts by the rank that it is, as `Prepare` says, and answers the rest with `Done`.
@@ -136,6 +140,27 @@ time.sleep(60)
 """
     assert failure_of(started(guilty=0, does=take)).reason.code == "supervisor_ended"
     check_ended(sleeps)
+
+
+def test_ranks_use_all_cpus_of_each_host():
+    """Two ranks have two CPUs: each its own host's two, or both the same two."""
+    plan = plan_of(suite(backends=["torch"], device_counts=[2]))
+    held = WorkerPlan("two", plan.cells)
+    shared, alone = (worker_spec(plan, held, 0, 1.0, hosts=hosts) for hosts in (["n1", "n2"], []))
+    assert (shared.ranks, shared.prepare.parts, shared.join.threads) == (2, 1, 2)
+    assert (alone.ranks, alone.prepare.parts, alone.join.threads) == (2, 2, 1)
+
+
+def test_a_quota_gives_no_thread_that_it_would_throttle():
+    assert [default_threads(range(4), limit) for limit in (None, 2.5, 0.5, 9.0)] == [4, 2, 1, 4]
+
+
+def test_a_cache_of_compilations_is_added_to_the_flags_that_a_user_has_set(monkeypatch):
+    monkeypatch.setenv("TF_XLA_FLAGS", "--mine")
+    plan = plan_of(suite(backends=["tensorflow"]))
+    plan = replace(plan, suite=replace(plan.suite, reuse_compiled=True))
+    cache = worker_spec(plan, WorkerPlan("one", plan.cells), 0, 1.0).compile_cache
+    assert cache["TF_XLA_FLAGS"].startswith("--mine --tf_xla_persistent_cache_directory=")
 
 
 def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started):

@@ -1,10 +1,12 @@
 """Workers that cannot be alive together run one after another, and the profile says why."""
 
 import pytest
+from planted_files import plant
 from scripted_launcher import NO_DEVICE_MEMORY, Death, ScriptedLauncher
 
 from kit.devices import DEVICES
 from kit.runner import why_sequential
+from kit.sensors import cgroup
 
 
 def all_launches(profile):
@@ -51,6 +53,13 @@ def test_memory_that_comes_back_brings_blocks_back(conducted, monkeypatch):
     monkeypatch.setattr(why_sequential, "available_memory_b", lambda: next(available_b))
     profile = conducted(rounds=2).begin()
     assert [(launch.round, launch.turns) for launch in profile.cells[0].launches] == [(0, "sequential"), (1, "blocks")]
+
+
+def test_pages_that_only_cache_files_are_room_below_a_limit(monkeypatch, tmp_path):
+    plant(tmp_path, {"memory.current": "900", "memory.stat": "anon 300\ninactive_file 500\nactive_file 100\n"})
+    monkeypatch.setattr(cgroup, "memory_limit_b", lambda: 1000)
+    monkeypatch.setattr(cgroup, "folders", lambda controller: [tmp_path])
+    assert why_sequential.available_memory_b() == 1000 - 900 + 500
 
 
 def test_a_lone_cell_needs_no_turns(conducted, monkeypatch):

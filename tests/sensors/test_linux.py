@@ -149,11 +149,12 @@ ABOVE = V2 | {"proc/self/cgroup": "0::/../../elsewhere\n", f"{GROUP}/cpu.max": "
     ("files", "limits", "throttled"),
     [
         (V2, (1.5, 2 << 30), (4_000_000, 3)),
+        (V2 | {f"{GROUP}/cpu.max": "100000 100000\n"}, (1.0, 2 << 30), (4_000_000, 3)),
         (V1, (0.5, None), (12345, 2)),
         (ABOVE, (2.0, None), ("no_throttling_count",) * 2),
         ({"proc/self/cgroup": "0::/\n"}, (None, None), ("no_cpu_controller",) * 2),
     ],
-    ids=["version 2", "version 1", "above the mount", "none"],
+    ids=["version 2", "a tighter parent", "version 1", "above the mount", "none"],
 )
 def test_limits_of_the_tightest_parent_and_throttling_where_the_quota_is(tmp_path, files, limits, throttled):
     values = read(tmp_path, [], files)

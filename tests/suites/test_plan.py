@@ -47,6 +47,15 @@ def test_backends_are_compared_whatever_their_own_default_mode_is_called():
     assert all(group.baseline == group.cells[0] for group in groups)
 
 
+@pytest.mark.parametrize(("baseline", "batch"), [(None, 1), ("5", 5)])
+@pytest.mark.parametrize("compare", [["batch"], ["feed", "batch"]])
+def test_the_baseline_is_the_one_named_or_the_first(compare, baseline, batch):
+    groups, by_key = groups_of(suite(compare, batches=[1, 5, 3, 2, 4]), baseline)
+    assert {by_key[group.baseline].batch for group in groups} == {batch}
+    with pytest.raises(SuiteError, match="no baseline '6'"):
+        groups_of(suite(compare, batches=[1, 5]), "6")
+
+
 def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
     groups, by_key = groups_of(suite(compile_modes=["default", "xla", "compile"]))
     modes = [sorted(by_key[key].compile_mode for key in group.cells) for group in groups]
@@ -155,6 +164,12 @@ def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fi
     monkeypatch.setitem(WORKLOADS, "wrong", wrong)
     with pytest.raises(SuiteError, match=line):
         plan_cells(suite(workloads=["wrong"]))
+
+
+def test_a_batch_is_divided_among_devices_or_there_is_one_for_each():
+    cells = plan_cells(load_suite("scaling"))
+    alone, together = {(1, 64, "default"), (2, 64, "default")}, {(2, 128, "default"), (2, 64, "no-all-reduce")}
+    assert {(cell.devices, cell.batch, cell.variant) for cell in cells} == alone | together
 
 
 def test_a_baseline_that_was_narrowed_away_is_the_first_cell():

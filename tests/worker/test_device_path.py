@@ -46,6 +46,7 @@ def test_blocks_have_steps_that_are_waited_for_and_pipelined_ones_whose_time_cou
     assert launch.failure is None
     assert launch.settings["jax_default_matmul_precision"] == "highest"
     assert 0 <= launch.empty_wait_ns < 1e9
+    assert launch.recompiles.count == 0, "none after its first step"
     (lead_in,), (waited,), (steps,), (per_wait,) = blocks.lead_in, blocks.waited_steps, blocks.steps, blocks.per_wait
     assert step_ns.size == lead_in + waited and waited > 0
     assert steps % per_wait == 0
@@ -118,6 +119,8 @@ class Event:
 
 def test_a_group_has_one_wait_by_the_hosts_clock_and_none_by_the_devices(monkeypatch):
     device = Device(20_000, 200_000, 30_000)
-    monkeypatch.setattr(evidence, "now_ns", lambda: device.now)
+    # The host stalls for a second in the first group: another one counts.
+    stalled_ns = iter([0, 10**9, *[10**9] * 4])
+    monkeypatch.setattr(evidence, "now_ns", lambda: device.now + next(stalled_ns))
     events = timed_on_device(device, repeat(None), 100)
     assert (events.steps, events.host_ns, events.device_ns) == (100, 200_500.0, 200_200.0)

@@ -52,5 +52,5 @@ def test_libraries_that_were_preloaded_are_seen_by_name_path_and_link(tmp_path):
     library = some_library()
     link = tmp_path / "liblink.so"
     link.symlink_to(library)
-    for preload in (str(library), library.name, str(link)):
+    for preload in (str(library), library.name, str(link), f"{library}:{link}"):
         assert probed("jax", "pass", LD_PRELOAD=preload).not_preloaded == []

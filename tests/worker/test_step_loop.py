@@ -1,11 +1,13 @@
 """The step loop, and planted slow-downs, against steps of known length."""
 
 import time
-from itertools import cycle
+from itertools import count, cycle
+from types import SimpleNamespace
 
 import pytest
 
 from kit import clock
+from kit.worker import step_loop
 from kit.worker.messages import Segment
 from kit.worker.step_loop import InjectedDelay, run_segments
 
@@ -67,3 +69,13 @@ def test_a_planted_share_is_of_each_steps_own_time_and_is_counted():
     assert step_ns[::2].min() >= 1.5 * STEP_NS and step_ns[1::2].min() >= 7.5 * STEP_NS
     assert 30 * STEP_NS <= planted.injected_ns <= step_ns.sum() - 60 * STEP_NS
     assert last == 20
+
+
+def test_a_planted_share_of_one_step_is_in_no_later_step(monkeypatch):
+    clock_ns = count(0, 100)
+    monkeypatch.setattr(step_loop, "now_ns", lambda: next(clock_ns))
+    planted = InjectedDelay(SimpleNamespace(step=abs, synchronize=lambda: None), 100.0)
+    for _ in range(3):
+        planted.step(1)
+        planted.synchronize()
+    assert planted.injected_ns == 3 * 100

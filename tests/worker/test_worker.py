@@ -1,5 +1,6 @@
 """A real worker behind its supervisor: PyTorch's mlp, trained and used in one process."""
 
+import sys
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -8,7 +9,11 @@ import pytest
 from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import ROWS, packed, tables
 
-from kit.profile.schema import INJECTED_NS
+from kit.backends.protocol import ALONE
+from kit.profile.cell import Variant
+from kit.profile.schema import INJECTED_NS, Fit
+from kit.worker import fit as fit_module
+from kit.worker.inputs import load_inputs
 from kit.workloads.parity_proof import PARITY_STEPS
 
 TRAIN, INFER = cell(task="train"), cell(task="infer")
@@ -150,8 +155,54 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(fit_of):
     assert (fit.epochs, fit.updates) == (3, 9)
     assert len(fit.reference_ns) == len(blocks) + 1
     assert all(block.lead_in == [0] for block in blocks)
-    # Each class once in the test split; what fills up the second batch is not counted.
+    # Each class once in the test split.
     assert np.array(fit.confusion).sum(axis=1).tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_each_epoch_of_a_fit_has_an_order_of_its_own_and_begins_with_it():
+    drawn = SimpleNamespace(steps=2, order=lambda number: [10 * number, 10 * number + 1], host_batch=int)
+    fed = fit_module.FitFeed(drawn, "host")
+    assert [list(fed.batches(count)) for count in (1, 1, 2)] == [[0], [1], [10, 11]]
+
+
+def test_what_fills_up_the_last_batch_is_not_scored(tmp_path, monkeypatch):
+    (tmp_path / "uci_har.zip").write_bytes(packed(tables()))
+    monkeypatch.setenv("KIT_DATA", str(tmp_path))
+    monkeypatch.setattr(fit_module, "SCORING_BATCH", 2)
+    inputs = load_inputs(cell(workload="dblstm", task="fit", batch=2), "uci_har", 0, ALONE)
+    whole = Fit(epochs=1, updates=3, epoch_updates=3, reference_ns=[], test_ns=None)
+    knowing = SimpleNamespace(predict=lambda batch: np.eye(6, dtype=np.float32)[batch.targets])
+    assert np.array(fit_module.scored(whole, knowing, inputs).confusion).diagonal().tolist() == [1, 1, 1, 0, 0, 0]
+
+
+# The kernel of a virtual machine, whose counters fall.
+FALLING = """
+from itertools import count
+import sys
+from kit.sensors.sources import EdgeCounters
+from kit.worker.__main__ import main
+reads = count()
+EdgeCounters.read = lambda counters: (-next(reads),) * len(counters.names)
+sys.argv[1:] = []
+sys.exit(main())
+"""
+
+
+def test_a_counter_that_fell_is_not_known(tmp_path):
+    (tmp_path / "falling.py").write_text(FALLING)
+    python = tmp_path / "python"
+    script = f"set -- {tmp_path}/falling.py kit.worker"
+    python.write_text(f'#!/bin/sh\n[ "$4" = kit.worker ] && {script}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    plain = cell("plain")
+    spec = spec_of(plain)
+    spec = spec._replace(variant=Variant(name="default", python=str(python), env=spec.variant.env))
+    with worker_of(spec) as worker:
+        worker.build(plain.key, GROUP)
+        worker.warm_up(plain.key, GROUP)
+        blocks, _ = worker.block(plain.key, 0, 0.05)
+    assert blocks.counters["process.cpu_ns"] == [None]
+    assert blocks.counters["process.resident_b"] == [-1], "memory may shrink"
 
 
 @pytest.mark.frameworks
