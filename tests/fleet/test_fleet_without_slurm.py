@@ -13,7 +13,7 @@ from fleet_runs import PYTHONPATH, command, fleet, suite, waited
 from kit_process import invoke
 from refusals import refusal
 
-from kit.fleet.nodes import slurm_nodes
+from kit.fleet.nodes import nodes_of
 from kit.fleet.reframe_run import FleetPlan, nodes_left
 from kit.profile.unfinished import folder_of
 
@@ -82,7 +82,7 @@ def test_slurms_own_partition_is_chosen_and_what_it_says_of_its_nodes_is_kept(tm
     (tmp_path / "sinfo").write_text("#!/bin/sh\n[ $# = 3 ] && printf '{}' || printf '{}'\n".format(*answers))
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    partition, nodes = slurm_nodes(None, None)
+    partition, nodes = nodes_of("slurm", None, None)
     assert partition == "b"
     assert [(node.name, node.is_usable, node.why) for node in nodes] == [("n1", True, ""), ("n2", False, "bad disk")]
 
