@@ -75,21 +75,12 @@ def test_a_torn_file_is_left_out_and_the_others_stay(path, damage):
     assert len(reopened(path).launches()) == len(LAUNCHES) - 1
 
 
-def test_a_launch_with_a_time_below_zero_is_left_out(path):
-    run = UnfinishedRun.reopen(path)
-    run.save(saved(LAUNCHES[0], first=-1))
-    run.close()
-    assert len(run.launches()) == len(LAUNCHES) - 1
-
-
 def test_a_run_whose_folder_has_gone_writes_to_no_other_that_is_there_now(path):
     run = UnfinishedRun.reopen(path)
     folder_of(path).rename(path.with_name("gone"))
     UnfinishedRun.begin(path, run_plan(BUILT)).close()
     with pytest.raises(FileNotFoundError):
         run.save(saved(LAUNCHES[0]))
-    with pytest.raises(ProfileError, match="holds an unfinished run"):
-        run.restore()
     assert reopened(path).launches() == []
 
 

@@ -153,9 +153,6 @@ def test_what_slowed_or_bounded_a_board_is_marked(launch_on):
     assert throttled.values["causes"] == "software power cap"
     (capped,) = launch_on([state(power_cap_w=230.0)]).notes
     assert (capped.code, capped.values) == ("power_capped", {"cap_w": 230.0, "default_w": 700.0})
-    two = [state(power_cap_w=500.0), state(OTHER, power_cap_w=230.0)]
-    (gravest,) = launch_on(two, device_ids=(USED, OTHER)).notes
-    assert gravest.values["cap_w"] == 230.0
     assert launch_on([state(), state(OTHER, power_cap_w=230.0, processes=9)]).notes == []
 
 

@@ -31,7 +31,6 @@ def sampling(monkeypatch):
             at_ns = np.arange(0, launcher.now_ns + S, S // 100)
             watts = np.full(at_ns.size, BLOCKS_W)
             spans = [(STEADY_W, launcher.long_blocks), (COMPILE_W, launcher.compiled)]
-            # The first of a round's two stretches of idle, and the second.
             spans += [(IDLE_W, launcher.idles[::2]), (WARMER_IDLE_W, launcher.idles[1::2])]
             for power_w, windows in spans:
                 for begin_ns, end_ns in windows:

@@ -1,6 +1,6 @@
 """A real worker behind its supervisor: PyTorch's mlp, trained and used in one process."""
 
-import sys
+import json
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -9,11 +9,8 @@ import pytest
 from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import ROWS, packed, tables
 
-from kit.backends.protocol import ALONE
-from kit.profile.cell import Variant
-from kit.profile.schema import INJECTED_NS, Fit
-from kit.worker import fit as fit_module
-from kit.worker.inputs import load_inputs
+from kit.profile.schema import INJECTED_NS
+from kit.worker.fit import FitFeed
 from kit.workloads.parity_proof import PARITY_STEPS
 
 TRAIN, INFER = cell(task="train"), cell(task="infer")
@@ -103,10 +100,16 @@ def test_a_worker_that_need_not_prove_does_not():
     assert not {"evaluate", "parity"} & {phase.name for phase in launch.phases}
 
 
-def test_what_a_framework_prints_is_no_answer(tmp_path):
-    faults = '[{"cell": "", "at": "import", "do": "chatter"}, {"cell": "", "at": "block", "do": "chatter"}]'
+def planted(of, *faults):
+    """Variables that plant faults in the worker of this cell (tests/faults/planted)."""
+    who = {"keys": [of.key], "rank": 0, "start": 0}
+    return {"FAULTS": json.dumps([{"cell": ""} | fault for fault in faults]), "FAULTS_AT": json.dumps(who)}
+
+
+def test_what_a_framework_prints_is_no_answer():
     plain = cell("plain", "infer")
-    with worker_of(spec_of(plain, env={"FAULTS": faults, "FAULTS_FOLDER": str(tmp_path)})) as worker:
+    faults = [{"at": at, "do": "chatter"} for at in ("import", "block")]
+    with worker_of(spec_of(plain, env=planted(plain, *faults))) as worker:
         worker.build(plain.key, GROUP)
         worker.warm_up(plain.key, GROUP)
         assert worker.block(plain.key, 0, 0.02) is not None
@@ -161,43 +164,13 @@ def test_a_fit_runs_its_epochs_and_scores_every_test_sample(fit_of):
 
 def test_each_epoch_of_a_fit_has_an_order_of_its_own_and_begins_with_it():
     drawn = SimpleNamespace(steps=2, order=lambda number: [10 * number, 10 * number + 1], host_batch=int)
-    fed = fit_module.FitFeed(drawn, "host")
+    fed = FitFeed(drawn, "host")
     assert [list(fed.batches(count)) for count in (1, 1, 2)] == [[0], [1], [10, 11]]
 
 
-def test_what_fills_up_the_last_batch_is_not_scored(tmp_path, monkeypatch):
-    (tmp_path / "uci_har.zip").write_bytes(packed(tables()))
-    monkeypatch.setenv("KIT_DATA", str(tmp_path))
-    monkeypatch.setattr(fit_module, "SCORING_BATCH", 2)
-    inputs = load_inputs(cell(workload="dblstm", task="fit", batch=2), "uci_har", 0, ALONE)
-    whole = Fit(epochs=1, updates=3, epoch_updates=3, reference_ns=[], test_ns=None)
-    knowing = SimpleNamespace(predict=lambda batch: np.eye(6, dtype=np.float32)[batch.targets])
-    assert np.array(fit_module.scored(whole, knowing, inputs).confusion).diagonal().tolist() == [1, 1, 1, 0, 0, 0]
-
-
-# The kernel of a virtual machine, whose counters fall.
-FALLING = """
-from itertools import count
-import sys
-from kit.sensors.sources import EdgeCounters
-from kit.worker.__main__ import main
-reads = count()
-EdgeCounters.read = lambda counters: (-next(reads),) * len(counters.names)
-sys.argv[1:] = []
-sys.exit(main())
-"""
-
-
-def test_a_counter_that_fell_is_not_known(tmp_path):
-    (tmp_path / "falling.py").write_text(FALLING)
-    python = tmp_path / "python"
-    script = f"set -- {tmp_path}/falling.py kit.worker"
-    python.write_text(f'#!/bin/sh\n[ "$4" = kit.worker ] && {script}\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+def test_a_counter_that_fell_is_not_known():
     plain = cell("plain")
-    spec = spec_of(plain)
-    spec = spec._replace(variant=Variant(name="default", python=str(python), env=spec.variant.env))
-    with worker_of(spec) as worker:
+    with worker_of(spec_of(plain, env=planted(plain, {"at": "import", "do": "counters_fall"}))) as worker:
         worker.build(plain.key, GROUP)
         worker.warm_up(plain.key, GROUP)
         blocks, _ = worker.block(plain.key, 0, 0.05)
