@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -64,6 +65,8 @@ STDERR_TAIL_LINES, STDERR_TAIL_B = 20, 8000
 ENDS_S = 60.0
 # srun and a container's client get this long to say how they ended once their output has ended.
 CLOSED_S = 5.0
+# To become another program takes a process a millisecond, and some more where others use the CPUs.
+EXEC_NS = 200_000_000
 # What a shell, srun and a container engine add to the number of a signal.
 SIGNAL_BASE = 128
 # Of the reasons that `who_reaches` returns, those in which no other program is a danger to what the ranks are sent.
@@ -335,7 +338,8 @@ class Process:
     """
 
     def __init__(self, command: Command) -> None:
-        self._folder = command.folder
+        # Its processes began later. psutil knows that to a tick of the kernel, by a clock that may be set.
+        self._folder, self._began_s = command.folder, time.time() - 1
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as this object
         try:
             self._popen = subprocess.Popen(
@@ -415,14 +419,28 @@ class Process:
         self._errors.close()
         if not self._folder:
             return
-        # What the worker has started in sessions of their own is left, and all of it where the supervisor was killed.
-        # psutil would take a process for an earlier one that had its number, and not kill it.
-        psutil.process_iter.cache_clear()
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get("TMPDIR") == self._folder:
-                    process.kill()
+        self._kill_what_is_left()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _kill_what_is_left(self) -> None:
+        """Kill what the worker has started in sessions of its own, and all of it where the supervisor was killed.
+
+        It has looked often enough when it finds nothing to kill, and nothing that is becoming another program: such a
+        process shows no environment.
+        """
+        end_ns = now_ns() + EXEC_NS
+        is_left = True
+        while is_left and now_ns() < end_ns:
+            is_left = False
+            # psutil would take a process for an earlier one that had its number, and not kill it.
+            psutil.process_iter.cache_clear()
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    environment = process.environ()
+                    is_left |= not environment and process.create_time() > self._began_s
+                    if environment.get("TMPDIR") == self._folder:
+                        is_left = True
+                        process.kill()
 
     def _send(self, line: bytes) -> None:
         assert self._popen.stdin is not None
