@@ -216,17 +216,13 @@ def labels_of(paths: Sequence[Path]) -> list[str]:
 def without_collector(command: F) -> F:
     """Return a command of a process of its own during which Python looks for no cycles of objects.
 
-    A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time. The
-    interpreter looks once more before it ends, which would take two tenths of a second: frozen objects are left out.
+    A thousand profiles are millions of objects without a cycle among them: not to look for one halves the time.
     """
 
     @wraps(command)
     def called(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as of the command
         gc.disable()
-        try:
-            return command(*given, **options)
-        finally:
-            gc.freeze()
+        return command(*given, **options)
 
     return called  # type: ignore[return-value]
 
