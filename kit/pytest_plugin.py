@@ -46,7 +46,7 @@ class Steadykit:
         """
         __tracebackhide__ = True
         import kit
-        from kit.compare.verdicts import limited_rows
+        from kit.compare.fail_if_slower import limited_rows
         from kit.report.verdicts_in_words import ab_answers, answer
 
         if len(programs) < 2 and not options.get("variants"):  # noqa: PLR2004 - one is compared with another

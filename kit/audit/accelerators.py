@@ -18,7 +18,7 @@ from kit.profile.schema import CellResult
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
 from kit.workloads.parity_proof import parity_tolerance
 
-# A worker runs so many steps between two waits that a wait costs less (`kit.runner.pacing`).
+# A worker runs so many steps between two waits that a wait costs less (`kit.runner.warm_up_and_blocks`).
 WAIT_PCT = 1.0
 # A step without a wait of its own takes no longer than one with; blocks of a disturbed machine lie this far apart.
 ABOVE_LATENCY_PCT = 20.0

@@ -355,7 +355,7 @@ def _read_run(
 
 def _limited(comparison: Comparison, allowed_pct: float) -> int:
     """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
-    from kit.compare.verdicts import limit_slow_downs
+    from kit.compare.fail_if_slower import limit_slow_downs
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]

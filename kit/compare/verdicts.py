@@ -3,7 +3,6 @@
     family        each row against the baseline, and the fastest against the second; all are adjusted for all
     conclusions   who is the fastest, a sweep's best point, when compiling pays, how a cell scales: each is said only
                   where verdicts support it
-    limit         which rows are shown to be slower by more than `--fail-if-slower` allows
 
 Samples of one run are paired by round. Runs that alternate in time are paired with their neighbors; of others the
 session is the unit.
@@ -17,27 +16,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations
 from statistics import fmean
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kit.compare.metrics import METRICS, compile_ns, judged_name, run_level, value
 from kit.compare.ratios import Metric, contended, launch_pairs, log_ratios, logs_by_mode, series
-from kit.compare.rows import Comparison, GroupRows, Leaders, PlatformBest, Recommendation, Row, Scaling, Share
+from kit.compare.rows import GroupRows, Leaders, PlatformBest, Recommendation, Row, Scaling, Share
 from kit.compare.runs import Run, Sample, same_host
 from kit.compare.sides import Side
 from kit.profile.cell import DEFAULT_VARIANT
 from kit.stats.break_even import BreakEven, break_even
 from kit.stats.estimate import (
     ALPHA,
-    SAME_LEVEL,
     Estimate,
-    SlowerBy,
     bounded_exp,
     judge,
     over,
-    rounds_for,
-    slower_by_more_than,
 )
 from kit.stats.modes_and_trends import slower_in_both
 from kit.stats.sessions import over_runs
@@ -360,69 +354,3 @@ def _fastest(runs: Sequence[Run], group: str, metric: Metric) -> list[str]:
     if not fastest or not set.intersection(*map(set, fastest)):
         return []
     return list(dict.fromkeys(key for keys in fastest for key in keys))
-
-
-class Limit(NamedTuple):
-    """What `--fail-if-slower` comes to: rows by what is shown of them, each as ``group: name``."""
-
-    slower: list[str]
-    not_slower: list[str]
-    unresolved: list[str]
-    same_code: list[str]  # that were to differ from their baseline in code, and do not
-    more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
-
-    @property
-    def exit_code(self) -> int:
-        """1: a row is slower by more; 4: nothing or the same code was compared; 5: not resolved; 0: all passed."""
-        if self.slower:
-            return 1
-        if self.same_code:  # 5 is let pass where a machine is too noisy, which this is not
-            return 4
-        return 5 if self.unresolved else 0 if self.not_slower else 4
-
-
-def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
-    """Return ``group: name`` of every row that is not a baseline, the row, and what is shown, adjusted over all.
-
-    A cell that failed, or that the gate keeps apart, is unresolved: it is not shown to be as fast as it was. A row is
-    also unresolved if other programs disturbed both cells, or if it is slower by more in only one of two modes.
-    """
-    allowed, named = 1 + allowed_pct / 100, list[tuple[str, Row]]()
-    judged: list[Estimate | None] = []
-    for group in comparison.groups:
-        for row in (row for row in group.rows if not row.is_baseline):
-            versus = row.versus
-            is_split = versus is not None and versus.modes is not None and versus.modes[0] <= allowed < versus.modes[1]
-            is_open = versus is None or is_split or versus.contention_pct is not None
-            named.append((f"{' · '.join(group.title)}: {row.name}", row))
-            judged.append(None if is_open else versus)
-    shown = slower_by_more_than(judged, allowed_pct)
-    return [(name, row, answer) for (name, row), answer in zip(named, shown, strict=True)]
-
-
-def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
-    """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit, allowed = Limit([], [], [], [], {}), math.log1p(allowed_pct / 100)
-    for name, row, shown in limited_rows(comparison, allowed_pct):
-        (limit.same_code if row.has_same_code else getattr(limit, shown)).append(name)
-        # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
-        versus = row.versus
-        if versus is None or versus.unit != "round" or versus.modes is not None or not versus.has_interval:
-            continue
-        if shown == "unresolved" and versus.contention_pct is None and versus.mean_log != allowed:
-            needed = rounds_for(versus, abs(allowed - versus.mean_log), SAME_LEVEL)
-            if needed is not None:
-                limit.more_rounds[name] = max(1, needed - versus.count)
-    for group in comparison.groups if comparison.kind != "cells" else ():
-        compared, title = {row.member for row in group.rows if not row.is_baseline}, " · ".join(group.title)
-        limit.unresolved.extend(
-            f"{title}: {row.name}, which nothing is compared with"
-            for row in group.rows
-            if row.is_baseline and row.member not in compared
-        )
-        limit.unresolved.extend(
-            f"{title}: {missing.member} · {missing.side}, which has no such cell"
-            for missing in group.missing
-            if missing.member in compared and missing.side != group.baseline
-        )
-    return limit

@@ -27,12 +27,12 @@ from typing import Any, Literal
 
 from kit.compare.clean import count_blocks
 from kit.compare.compare import row_of
+from kit.compare.fail_if_slower import limited_rows
 from kit.compare.metrics import METRICS, counters_per_step, phases_ns, short_name, value
 from kit.compare.notes import read_run
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.compare.runs import launch_marks, launch_sample, run_of
 from kit.compare.table import LaunchRow
-from kit.compare.verdicts import limited_rows
 from kit.distribution import install_command
 from kit.errors import KitError
 from kit.profile.cell import AXES, Cell

@@ -23,8 +23,8 @@ from kit.profile.instruments import NO_SENSOR, Energy, SensorSummary
 from kit.profile.schema import Blocks, Launch
 from kit.profile.store import timed_steps
 from kit.profile.unfinished import SavedLaunch
-from kit.runner.pacing import NO_STEPS
 from kit.runner.round_worker import RoundWorker
+from kit.runner.warm_up_and_blocks import NO_STEPS
 from kit.sensors.sampler import Sampled
 from kit.stats.modes_and_trends import percentile_ns
 from kit.stats.window_energy import Window

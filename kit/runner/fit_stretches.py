@@ -17,7 +17,7 @@ from kit.profile.cell import Cell
 from kit.profile.fields import reason
 from kit.profile.schema import Fit, StepPlan
 from kit.profile.store import Steps
-from kit.runner.pacing import NO_STEPS, Groups, Pace, block_segments, filling
+from kit.runner.warm_up_and_blocks import NO_STEPS, Groups, Pace, block_segments, filling
 from kit.runner.worker_processes import WorkerFailed
 from kit.worker.messages import Measured, Segment
 

@@ -30,9 +30,9 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Kit, Skipped
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
-from kit.runner.pacing import planned_energy_s
 from kit.runner.round_worker import phase_limit_s
 from kit.runner.target import check_hosts, find_backend, interpreter_for
+from kit.runner.warm_up_and_blocks import planned_energy_s
 from kit.runner.worker_processes import has_ranks
 from kit.runner.worker_spec import threads_here, usable_cpus
 from kit.sensors.nvml import measured_lags_ns

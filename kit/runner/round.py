@@ -27,8 +27,8 @@ from kit.profile.store import Steps
 from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.finished_launch import Idle, boards_seen, finished_launches, look
 from kit.runner.interrupt import StopFlag
-from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.runner.round_worker import RoundWorker
+from kit.runner.warm_up_and_blocks import has_energy, idle_s, steps_of
 from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec

@@ -24,7 +24,7 @@ from kit.profile.fields import reason
 from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
 from kit.runner.fit_stretches import FitInRound
-from kit.runner.pacing import (
+from kit.runner.warm_up_and_blocks import (
     NO_STEPS,
     Groups,
     Pace,

@@ -33,8 +33,8 @@ from kit.profile.schema import Blocks, CellResult, Group, Launch, StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.plan_report import TimeNeeded
 from kit.runner.fit_stretches import FIT_LEAST_S, WITH_REFERENCES
-from kit.runner.pacing import has_energy, idle_s, steps_of
 from kit.runner.round_worker import SHARED_PROCESS_ENDED
+from kit.runner.warm_up_and_blocks import has_energy, idle_s, steps_of
 from kit.runner.worker_processes import PROCESS_ENDED
 from kit.stats.estimate import precise_enough
 from kit.suites.plan import Bundle, plan_bundles

@@ -29,7 +29,7 @@ from scipy.signal import lfilter
 from scipy.stats import beta
 
 from kit.profile.instruments import Energy, SensorReport
-from kit.runner.pacing import long_block_s
+from kit.runner.warm_up_and_blocks import long_block_s
 from kit.sensors.nvml import LAG_MAX_NS
 from kit.sensors.sampler import Sampled, SensorSeries
 

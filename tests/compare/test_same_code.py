@@ -9,7 +9,7 @@ from audit.asking import outcomes
 from kit_process import invoke
 
 from kit.compare.compare import compare_within
-from kit.compare.verdicts import limit_slow_downs
+from kit.compare.fail_if_slower import limit_slow_downs
 from kit.profile.cell import Variant
 from kit.profile.schema import ImportedCode, ImportedFile, ProgramSource
 from kit.runner.rounds_left import next_round

@@ -6,7 +6,7 @@ import pytest
 import kit
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
-from kit.compare.verdicts import limit_slow_downs
+from kit.compare.fail_if_slower import limit_slow_downs
 from kit.profile.schema import PART, Fit
 from kit.report.verdicts_in_words import group_sentences
 

@@ -10,7 +10,7 @@ from scripted_launcher import ScriptedLauncher, plan_of, suite
 
 from kit.profile.fields import reason
 from kit.runner import round as round_module
-from kit.runner.pacing import has_energy, idle_s, long_block_s, planned_energy_s
+from kit.runner.warm_up_and_blocks import has_energy, idle_s, long_block_s, planned_energy_s
 from kit.sensors.sampler import Sampled, SensorSeries
 
 STEADY_W, COMPILE_W, IDLE_W, WARMER_IDLE_W, BLOCKS_W = 50.0, 80.0, 10.0, 15.0, 30.0

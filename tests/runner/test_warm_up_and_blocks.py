@@ -7,7 +7,7 @@ import pytest
 from profile_builder import MS, S
 
 from kit.profile.schema import StepPlan
-from kit.runner.pacing import (
+from kit.runner.warm_up_and_blocks import (
     GROUP_MAX_S,
     STEPS_MAX,
     WAIT_FRACTION,
