@@ -48,7 +48,7 @@ SHORTENED = {
             'workloads = ["mlp", "autoencoder"]',
         ),
     ),
-    "runner/pacing.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
+    "runner/warm_up_and_blocks.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),
 }
 # A step that tells the stand-in, by the file that NVML_LOAD names, when a GPU is loaded, and sleeps meanwhile.
 OPERATIONS = """
