@@ -9,9 +9,10 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +50,8 @@ ASV_FACTS = {
 ASV_FILE_MAX_B = 64 << 20
 BMF_NAME_BYTES_MAX = 1024  # of a benchmark, in Bencher's schema
 SMALLER_IS_BETTER = ("latency", "energy", "memory")
-ROUNDS = 0  # the thread of the rounds in a trace
+# The thread of the rounds in a trace. Perfetto takes thread 0 for the thread whose number is that of the process.
+ROUNDS = 1
 
 
 class Exported(NamedTuple):
@@ -212,7 +214,7 @@ def trace(exported: Exported) -> dict[str, bytes]:
     """Return a trace for Perfetto's page (ui.perfetto.dev) and Chrome's: the Trace Event Format, in JSON.
 
         process: the run          rounds
-        a thread for each worker  its phases; in `steady` its blocks and, between them, when it was stopped
+        a thread for each worker  its phases and blocks; between two blocks the worker was stopped
         counters                  power, clock, temperature and so on as the sampler saw them, and other programs
 
     Stamps are on a clock that restarts with the machine, so that each round is placed by its date.
@@ -226,35 +228,79 @@ def trace(exported: Exported) -> dict[str, bytes]:
         raise KitError(f"{exported.path}: no launch recorded when it ran; measure it again with `kit run`")
     numbers = sorted({launch.round for launch in launches})
     processes = dict.fromkeys(launch.record.process for launch in launches)
-    threads = {name: index for index, name in enumerate(processes, 1)}
+    threads = {name: index for index, name in enumerate(processes, ROUNDS + 1)}
     dates_ns = {number: min(_date_ns(launch) for launch in launches if launch.round == number) for number in numbers}
     events = [_trace_name("process_name", ROUNDS, exported.label), _trace_name("thread_name", ROUNDS, "rounds")]
     events += [_trace_name("thread_name", thread, process) for process, thread in threads.items()]
     for number in numbers:
         of_round = [launch for launch in launches if launch.round == number]
-        spans = [(phase.begin_ns, phase.duration_ns) for launch in of_round for phase in launch.record.phases]
-        spans += [(block.begin_ns, block.span_ns) for launch in of_round for block in launch.rows()]
-        begin_ns, end_ns = min(begin for begin, _ in spans), max(begin + span for begin, span in spans)
+        slices = {process: [*_trace_slices(of_round, process)] for process in processes}
+        all_slices = [piece for of_process in slices.values() for piece in of_process]
+        begin_ns, end_ns = min(piece.begin_ns for piece in all_slices), max(piece.end_ns for piece in all_slices)
         zero_ns = begin_ns - (dates_ns[number] - dates_ns[numbers[0]])
-        events.append(_trace_slice(f"round {number + 1}", ROUNDS, begin_ns - zero_ns, end_ns - begin_ns))
+        events.append(_trace_slice(TraceSlice(begin_ns, end_ns, f"round {number + 1}"), ROUNDS, zero_ns))
+        for process, of_process in slices.items():
+            events += [_trace_slice(piece, threads[process], zero_ns) for piece in _nested(of_process)]
         for launch in of_round:
-            events += _trace_of(launch, threads[launch.record.process], zero_ns)
+            events += _trace_counters(launch, zero_ns)
     return {"": json_bytes({"traceEvents": events, "displayTimeUnit": "ms"}, has_lines=False)}
 
 
-def _trace_of(launch: LaunchRow, thread: int, zero_ns: int) -> Iterator[TraceEvent]:
+class TraceSlice(NamedTuple):
+    """A part of a worker's time. Stamps are those of its profile."""
+
+    begin_ns: int
+    end_ns: int
+    name: str
+    about: TraceEvent | None = None
+
+
+def _trace_slices(launches: Sequence[LaunchRow], process: str) -> Iterator[TraceSlice]:
+    """Yield the phases and blocks of a worker in a round, and when it was stopped."""
+    worked, blocks = list[TraceSlice](), list[TraceSlice]()
+    for launch in (launch for launch in launches if launch.record.process == process):
+        for phase in launch.record.phases:
+            name = f"{phase.name} {launch.cell.key}"
+            worked.append(TraceSlice(phase.begin_ns, phase.begin_ns + phase.duration_ns, name))
+        for block in launch.rows():
+            about = {"cycle": block.cycle + 1, "steps": block.steps, "step_ns": block.step_ns}
+            blocks.append(TraceSlice(block.begin_ns, block.begin_ns + block.span_ns, "block", about))
+    yield from worked
+    yield from blocks
+    # A long block for joules has no slice of its own, but the worker was not stopped in it.
+    long_blocks = [
+        TraceSlice(energy.begin_ns, energy.begin_ns + energy.block_ns, energy.kind)
+        for launch in launches
+        if launch.record.process == process
+        for energy in launch.record.energy
+        if energy.begin_ns is not None
+    ]
+    for before, after in pairwise(sorted([*worked, *blocks, *long_blocks], key=itemgetter(0, 1))):
+        if before.name == after.name == "block" and before.end_ns < after.begin_ns:
+            yield TraceSlice(before.end_ns, after.begin_ns, "stopped")
+
+
+def _nested(slices: Iterable[TraceSlice]) -> list[TraceSlice]:
+    """Return slices in order, none of which overlaps another in part: Perfetto drops such a slice.
+
+    Where several ranks are one worker, a span begins when rank 0 began, and lasts as long as the slowest rank took. It
+    may end after the next one's beginning, and is cut there.
+    """
+    kept, open_at = list[TraceSlice](), list[int]()
+    for piece in sorted(slices, key=lambda piece: (piece.begin_ns, -piece.end_ns)):
+        while open_at and kept[open_at[-1]].end_ns < piece.end_ns:
+            index = open_at.pop()
+            kept[index] = kept[index]._replace(end_ns=min(kept[index].end_ns, piece.begin_ns))
+        open_at.append(len(kept))
+        kept.append(piece)
+    return kept
+
+
+def _trace_counters(launch: LaunchRow, zero_ns: int) -> Iterator[TraceEvent]:
     record = launch.record
-    for phase in record.phases:
-        yield _trace_slice(f"{phase.name} {launch.cell.key}", thread, phase.begin_ns - zero_ns, phase.duration_ns)
-    end_ns: int | None = None
     for block in launch.rows():
-        if end_ns is not None and block.begin_ns > end_ns:
-            yield _trace_slice("stopped", thread, end_ns - zero_ns, block.begin_ns - end_ns)
-        about = {"cycle": block.cycle + 1, "steps": block.steps, "step_ns": block.step_ns}
-        yield _trace_slice("block", thread, block.begin_ns - zero_ns, block.span_ns, about)
         if block.others is not None:
             yield _trace_counter("contention", block.begin_ns - zero_ns, "%", 100 * block.others)
-        end_ns = block.begin_ns + block.span_ns
     steady_ns = launch.blocks.begin_ns[0] if launch.blocks.begin_ns else record.phases[-1].begin_ns
     for sensor, summary in record.sensors.items():
         yield _trace_counter(sensor, steady_ns - zero_ns, summary.unit, summary.mean)
@@ -268,9 +314,9 @@ def _date_ns(launch: LaunchRow) -> int:
     return round(1e9 * datetime.fromisoformat(launch.record.started).timestamp())
 
 
-def _trace_slice(name: str, thread: int, at_ns: float, duration_ns: int, about: TraceEvent | None = None) -> TraceEvent:
-    times = {"ts": at_ns / 1e3, "dur": duration_ns / 1e3}
-    return {"ph": "X", "name": name, "pid": 1, "tid": thread, **times, "args": about or {}}
+def _trace_slice(piece: TraceSlice, thread: int, zero_ns: int) -> TraceEvent:
+    times = {"ts": (piece.begin_ns - zero_ns) / 1e3, "dur": (piece.end_ns - piece.begin_ns) / 1e3}
+    return {"ph": "X", "name": piece.name, "pid": 1, "tid": thread, **times, "args": piece.about or {}}
 
 
 def _trace_counter(name: str, at_ns: float, unit: str, value: float) -> TraceEvent:
