@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kit.compare.rows import Comparison, Row
+from kit.compare.rows import Comparison, GroupRows, Row
 from kit.compare.runs import run_of
 from kit.compare.table import LaunchRow
 from kit.distribution import need
@@ -48,7 +48,8 @@ ASV_FACTS = {
 }
 # asv keeps the results of all commits in files of their own; benchmarks.json grows with the number of groups alone.
 ASV_FILE_MAX_B = 64 << 20
-BMF_NAME_BYTES_MAX = 1024  # of a benchmark, in Bencher's schema
+# Of a benchmark, in Bencher's schema. What is longer ends with so many digits of its SHA-256.
+BMF_NAME_MAX, HASH_SHOWN = 1024, 8
 SMALLER_IS_BETTER = ("latency", "energy", "memory")
 # The thread of the rounds in a trace. Perfetto takes thread 0 for the thread whose number is that of the process.
 ROUNDS = 1
@@ -66,19 +67,28 @@ class Exported(NamedTuple):
     into: Path | None = None  # folder that has files of earlier exports
 
 
-def named_rows(exported: Exported) -> Iterator[tuple[str, str, Row]]:
-    """Yield each row that has a number, with the name of its group and its own.
+class Benchmark(NamedTuple):
+    """A row that has a number, for a tool that keeps a history by name."""
+
+    name: str  # no other row has it, and no row that is added changes it
+    group: GroupRows
+    row: Row
+
+
+def benchmarks_of(exported: Exported) -> Iterator[Benchmark]:
+    """Yield each row that has a number. It is called by its cell's whole key, and by its group where two have the cell.
 
     Raises:
         KitError: no row has one.
     """
-    count = 0
+    names = set[str]()
     for group in exported.comparison.groups:
         for row in group.rows:
             if row.has_number:
-                count += 1
-                yield " ".join(group.title), row.name, row
-    if not count:
+                name = row.cell.key if row.cell.key not in names else f"{row.cell.key} in {group.key}"
+                names.add(name)
+                yield Benchmark(name, group, row)
+    if not names:
         raise KitError(f"{exported.path}: no cell has a step time to export; measure it again with `kit run`")
 
 
@@ -96,15 +106,15 @@ def bmf(exported: Exported) -> dict[str, bytes]:
     Times are in nanoseconds. https://bencher.dev/docs/reference/bmf/
     """
     benchmarks = {}
-    for group, name, row in named_rows(exported):
+    for name, _, row in benchmarks_of(exported):
         figures = {}
         for measure, metric, ends, _ in FIGURES:
             value, low, high = (row.value(known) if known else None for known in (metric, *(ends or (None, None))))
             if value is not None:
                 interval = {"lower_value": low, "upper_value": high}
                 figures[measure] = {"value": value} | {end: at for end, at in interval.items() if at is not None}
-        key = f"{group} {name}".encode()[:BMF_NAME_BYTES_MAX].decode(errors="ignore")
-        benchmarks[key if key not in benchmarks else row.cell.key] = figures
+        sha256 = hashlib.sha256(name.encode()).hexdigest()[:HASH_SHOWN]
+        benchmarks[name if len(name) <= BMF_NAME_MAX else f"{name[: BMF_NAME_MAX - HASH_SHOWN - 1]}-{sha256}"] = figures
     return {"": json_bytes(benchmarks)}
 
 
@@ -115,11 +125,11 @@ def github_benchmark(exported: Exported) -> dict[str, bytes]:
     https://github.com/benchmark-action/github-action-benchmark
     """
     benchmarks = []
-    for group, name, row in named_rows(exported):
+    for name, _, row in benchmarks_of(exported):
         for measure, metric, ends, unit in FIGURES:
             if measure not in SMALLER_IS_BETTER or (value := row.value(metric)) is None:
                 continue
-            title = f"{group} {name}" if measure == "latency" else f"{group} {name} {measure}"
+            title = name if measure == "latency" else f"{name} {measure}"
             low, high = (row.value(end) for end in ends) if ends else (None, None)
             # Its charts show plain numbers.
             shown, divisor = ("ms", 1e6) if unit == "ns" else (unit, 1)
@@ -159,14 +169,15 @@ def asv(exported: Exported) -> dict[str, bytes]:
     result_name = f"{machine}/{commit[:8]}-{environment}.json"
     benchmarks = _written_before(exported, "benchmarks.json") or {"version": 2}
     results = dict(_written_before(exported, result_name).get("results", {}))
-    for group, rows in groupby(named_rows(exported), lambda named: named[0]):
-        listed = {name: row for _, name, row in rows}
-        name = re.sub(r"[^A-Za-z0-9_]+", "_", group).strip("_")
+    for (key, title), members in groupby(benchmarks_of(exported), lambda known: (known.group.key, known.group.title)):
+        listed = {member.row.cell.key: member.row for member in members}
+        # asv makes names of folders from it.
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", key.replace("*", "any")).strip("_")
         known = benchmarks.get(name, {}).get("params", [[]])[0]
         values = list(dict.fromkeys([*known, *map(repr, listed)]))
         version = hashlib.sha256(name.encode()).hexdigest()
         benchmarks[name] = {
-            "code": group, "name": name, "param_names": ["row"], "params": [values], "pretty_name": group,
+            "code": key, "name": name, "param_names": ["cell"], "params": [values], "pretty_name": " ".join(title),
             "timeout": 60.0, "type": "time", "unit": "seconds", "version": version,
         }  # fmt: skip
         # What an export has no row of is null; asv shows nothing there.
