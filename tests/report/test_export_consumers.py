@@ -17,10 +17,11 @@ from pathlib import Path
 import jsonschema
 import profile_builder as b
 import pytest
-from kit_process import kit
+from kit_process import REPOSITORY, kit
 
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "consumers"
+SWEEP = REPOSITORY / "profiles/reference/cpu-epyc-2-vcpu-batch-sweep-torch-mlp.json"
 
 
 def consumer(*parts):
@@ -87,7 +88,7 @@ def test_perfetto_reads_slices_and_counters(run_json):
         program("chromium", "chromium-headless-shell"),
     )
 
-    def rows(sql):
+    def rows(sql, trace):
         words = [SCRIPTS / "perfetto.cjs", pages, trace, chromium, sql]
         return json.loads(done(program("node"), *words, env=os.environ | {"NODE_PATH": str(modules)}))
 
@@ -96,5 +97,12 @@ def test_perfetto_reads_slices_and_counters(run_json):
     tracks = "counter_track t ON track_id = t.id WHERE name GLOB 'nvml.0.power*'"
     power = f"SELECT DISTINCT name, value FROM counter JOIN {tracks}"
     wrong = "SELECT sum(value) FROM stats WHERE severity IN ('error', 'data_loss')"
-    (block_count,), (errors,) = rows(f"{blocks} UNION ALL {wrong}")
-    assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power) == [["nvml.0.power W", 41.5]]
+    (block_count,), (errors,) = rows(f"{blocks} UNION ALL {wrong}", trace)
+    assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power, trace) == [["nvml.0.power W", 41.5]]
+    # Many cells in a process: what overlaps in part would be dropped without a word.
+    ended = kit(run_json.parent, "export", "trace", SWEEP, "--out", "sweep.json")
+    assert ended.returncode == 0, ended.stderr
+    sweep = run_json.parent / "sweep.json"
+    slices = sum(event["ph"] == "X" for event in json.loads(sweep.read_bytes())["traceEvents"])
+    threads = "SELECT count(DISTINCT t.name) FROM thread t JOIN thread_track USING (utid) WHERE t.name = 'rounds'"
+    assert rows(f"SELECT count(*) FROM slice UNION ALL {threads}", sweep) == [[slices], [1]]

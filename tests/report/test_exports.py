@@ -11,6 +11,7 @@ from kit_process import REPOSITORY, kit
 from msgspec.structs import replace
 
 from kit.cli.compare_and_audit import run_comparison
+from kit.profile.schema import Phase
 from kit.profile.store import read_profile, write_profile
 
 REFERENCE = REPOSITORY / "profiles/reference"
@@ -45,7 +46,7 @@ def test_bencher_reads_times_in_nanoseconds_with_their_interval(written, tmp_pat
     document = json.loads(exported(tmp_path, "bmf", "run.json"))
     jsonschema.validate(document, BMF)
     jsonschema.validate(json.loads(exported(tmp_path, "bmf", FIVE_NETS)), BMF)
-    latency = next(figures["latency"] for name, figures in document.items() if "jax" in name)
+    latency = next(figures["latency"] for name, figures in document.items() if "/jax/" in name)
     assert latency["value"] == pytest.approx(1e6, rel=0.02)
     assert latency["lower_value"] <= latency["value"] <= latency["upper_value"]
 
@@ -53,8 +54,34 @@ def test_bencher_reads_times_in_nanoseconds_with_their_interval(written, tmp_pat
 def test_the_github_action_reads_numbers_with_units(written, tmp_path):
     benchmarks = json.loads(exported(tmp_path, "github-benchmark", "run.json"))
     assert all(isinstance(entry["value"], int | float) and entry["unit"] for entry in benchmarks)
-    jax = next(entry for entry in benchmarks if "jax" in entry["name"] and entry["unit"] == "ms")
+    jax = next(entry for entry in benchmarks if "/jax/" in entry["name"] and entry["unit"] == "ms")
     assert jax["value"] == pytest.approx(1.0, rel=0.02) and jax["range"].startswith("± ")
+
+
+def names_of(format_name, folder, path):
+    if format_name == "asv":
+        exported(folder, "asv", path, "--commit", COMMIT, "--out", f"{path}.asv")
+        (results,) = (folder / f"{path}.asv").glob("*/*-steadykit.json")
+        known = json.loads(results.read_text())["results"]
+        return [row for _, (rows,), *_ in known.values() for row in rows]
+    document = json.loads(exported(folder, format_name, path))
+    return list(document) if format_name == "bmf" else [entry["name"] for entry in document]
+
+
+@pytest.mark.parametrize("format_name", ["bmf", "github-benchmark", "asv"])
+def test_a_benchmark_keeps_its_name_when_a_batch_or_a_device_is_added(tmp_path, format_name):
+    members = [(device, batch) for device in ("cpu", "gpu") for batch in (64, 256)]
+    seen: set[str] = set()
+    for count in range(1, len(members) + 1):
+        groups = [
+            b.group(f"mlp {device} {batch}", b.member("torch", 2.0, device=device, batch=batch))
+            for device, batch in members[:count]
+        ]
+        b.write(tmp_path / f"{count}.json", b.profile(*groups, rounds=3, cycles=4, drift=0.0))
+        names = names_of(format_name, tmp_path, f"{count}.json")
+        assert len({*names}) == len(names) >= count, "each row has a name of its own"
+        assert seen < {*names}, "what was there before keeps its name"
+        seen = {*names}
 
 
 def test_a_trace_has_every_block_where_it_ran(tmp_path):
@@ -74,6 +101,48 @@ def test_a_trace_has_every_block_where_it_ran(tmp_path):
     assert all(any(begin - 1 <= event["ts"] <= end + 1 for begin, end in ends) for event in slices)
     assert {event["name"] for event in events if event["ph"] == "C"} >= {"contention"}
     assert all(event["ts"] >= 0 for event in slices)
+
+
+def overlapping(events):
+    """Slices that overlap another one of their thread in part: Perfetto drops them."""
+    dropped, stacks = [], {}
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        end, stack = event["ts"] + event["dur"], stacks.setdefault(event["tid"], [])
+        while stack and stack[-1] <= event["ts"] + 1e-3:  # a nanosecond: stamps are floating-point microseconds
+            stack.pop()
+        if stack and end > stack[-1] + 1e-3:
+            dropped.append(event)
+        else:
+            stack.append(end)
+    return dropped
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in REFERENCE.glob("*.json")))
+def test_no_slice_of_a_trace_overlaps_another_in_part(tmp_path, name):
+    events = json.loads(exported(tmp_path, "trace", REFERENCE / f"{name}.json"))["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert not overlapping(slices)
+    stops = [event for event in slices if event["name"] == "stopped"]
+    blocks = [event for event in slices if event["name"] == "block"]
+    for stop in stops:
+        inside = [block for block in blocks if block["tid"] == stop["tid"] and abs(block["ts"] - stop["ts"]) < 60e6]
+        assert all(
+            block["ts"] + block["dur"] <= stop["ts"] + 1e-3 or block["ts"] >= stop["ts"] + stop["dur"] - 1e-3
+            for block in inside
+        ), "a process is not stopped while a block of it runs"
+    assert min(event["tid"] for event in events if "tid" in event) >= 1
+
+
+def test_a_span_of_ranks_that_ends_late_is_cut_where_the_next_begins(tmp_path):
+    """Its beginning is rank 0's, and its length that of the slowest rank."""
+    phases = [Phase(name="first_step", begin_ns=1_000_000, duration_ns=900_000)]
+    phases.append(Phase(name="warmup", begin_ns=1_800_000, duration_ns=500_000))
+    profile = b.profile(b.group("mlp", b.member("torch", 2.0, launch={"phases": phases})), rounds=1, cycles=4)
+    b.write(tmp_path / "run.json", profile)
+    events = json.loads(exported(tmp_path, "trace", "run.json"))["traceEvents"]
+    by_name = {event["name"].split()[0]: event for event in events if event["ph"] == "X"}
+    assert by_name["first_step"]["dur"] == pytest.approx(800) and by_name["warmup"]["dur"] == pytest.approx(500)
+    assert not overlapping([event for event in events if event["ph"] == "X"])
 
 
 def test_parquet_has_the_rows(written, tmp_path):
@@ -99,7 +168,8 @@ def test_asv_has_the_times_of_each_commit_and_keeps_earlier_ones(written, tmp_pa
     document = json.loads(results[0].read_text())
     (times,) = document["results"].values()
     by_row = dict(zip(times[1][0], times[0], strict=True))
-    assert by_row == {"'torch'": pytest.approx(2e-3, rel=0.02), "'jax'": pytest.approx(1e-3, rel=0.02)}
+    by_backend = {row.split("/")[1]: step_s for row, step_s in by_row.items()}
+    assert by_backend == {"torch": pytest.approx(2e-3, rel=0.02), "jax": pytest.approx(1e-3, rel=0.02)}
     # Another suite at the same commit is added.
     other = b.profile(b.group("cnn", b.member("torch", 4.0, "cnn")), rounds=3, drift=0.0)
     write_profile(tmp_path / "other.json", other)
