@@ -375,9 +375,13 @@ def _per_batch(name: str, over_batch: bool) -> Callable[[Sample], float | None]:
 
 TIME: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "is_time": True}
 WITH_FASTER: dict[str, Any] = {"compare": "ratio", "words": TIME_WORDS, "runs": geometric_mean, "is_slowed": True}
+# What is known of joules and of ceilings is a number but for these.
+HELD: dict[str, type] = {"launches": int} | dict.fromkeys(
+    ("sensors", "tier", "method", "unit", "bound", "ceiling_unit", "operation"), str
+)
 _METRICS = [
-    Metric("launches", "launches", "count", read=lambda sample: len(sample.good), runs=sum),
-    Metric("failed", runs=sum,
+    Metric("launches", "launches", "count", holds=int, read=lambda sample: len(sample.good), runs=sum),
+    Metric("failed", holds=int, runs=sum,
            read=lambda sample: sum(launch.record.failure is not None for launch in sample.figures)),
     Metric("step_ns", "step", "ns", step_times, read=_adjusted("step_ns", "raw_step_ns"), runs=geometric_mean,
            per_sample=True, shown="table", mark="is_disturbed", **TIME),
@@ -388,7 +392,7 @@ _METRICS = [
     Metric("p99_ns", "p99", "ns", read=lambda sample: sample.percentiles_ns[2], runs=geometric_mean),
     Metric("samples_per_s", "samples/s", "number", read=_per_batch("step_ns", False), runs=geometric_mean,
            shown="table"),
-    Metric("tokens", "tokens", "count", read=_tokens, runs=lambda values: values[0], part="rare"),
+    Metric("tokens", "tokens", "count", holds=int, read=_tokens, runs=lambda values: values[0], part="rare"),
     Metric("token_ns", "time/token", "ns", _per_token(step_times), read=_of_step_per_token("step_ns"),
            runs=geometric_mean, part="rare", **TIME),
     Metric("tokens_per_s", "tokens/s", "number", read=_tokens_per_s, runs=geometric_mean, shown="table", part="rare"),
@@ -398,15 +402,16 @@ _METRICS = [
     Metric("start_ns", "start", "s", start_ns, read=_median_of_start(start_ns), mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, read=_median_of_start(compile_ns), shown="table",
            mark="warm_start", **WITH_FASTER),
-    Metric("warm_start", read=lambda sample: any(launch.is_warm for launch in sample.good), runs=any),
-    Metric("peak_memory_b", "peak memory", "b", _memory_b, max, runs=max, compare="ratio", mark="process_shared"),
-    Metric("process_shared", observe=lambda _, launch: launch.is_shared, over=any, runs=any),
+    Metric("warm_start", holds=bool, read=lambda sample: any(launch.is_warm for launch in sample.good), runs=any),
+    Metric("peak_memory_b", "peak memory", "b", _memory_b, max, holds=int, runs=max, compare="ratio",
+           mark="process_shared"),
+    Metric("process_shared", holds=bool, observe=lambda _, launch: launch.is_shared, over=any, runs=any),
     Metric("energy_per_sample_j", "J/1k", "per_1k", sample_joules, runs=geometric_mean, compare="ratio", kind=tier,
            needs_blocks=False, shown="table", mark="sustained_differs",
            read=_adjusted("energy_per_sample_j", "energy_raw_per_sample_j")),
     Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
            read=lambda sample: None if (steps := _sustained(sample)) is None else steps.sustained_ns),
-    Metric("sustained_differs", runs=any,
+    Metric("sustained_differs", holds=bool, runs=any,
            read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
            read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table", is_slowed=True),
@@ -415,9 +420,9 @@ _METRICS = [
     Metric("drift_pct", "drift of the machine", "pct", read=_drift_pct, runs=_drift_of_runs,
            runs_of="step_ns"),
     Metric("level_se", read=lambda sample: (known := run_level(METRICS[sample.run.by], sample)) and known.se),
-    Metric("rounds", read=lambda sample: len({launch.round for launch in sample.good}), runs=min),
-    Metric("is_disturbed", read=lambda sample: sample.others_pct is not None, runs=any),
-    Metric("cycles", "cycles", "count", runs=sum,
+    Metric("rounds", holds=int, read=lambda sample: len({launch.round for launch in sample.good}), runs=min),
+    Metric("is_disturbed", holds=bool, read=lambda sample: sample.others_pct is not None, runs=any),
+    Metric("cycles", "cycles", "count", holds=int, runs=sum,
            read=lambda sample: sum(len(launch.counting.cycle) for launch in sample.good)),
     Metric("contention_pct", read=lambda sample: sample.taken_pct, runs=max),
     Metric("empty_wait_ns", "empty wait", "ns", lambda _, launch: launch.record.empty_wait_ns, statistics.median),
@@ -425,27 +430,33 @@ _METRICS = [
     Metric("step_high_ns", read=lambda sample: _step_end_ns(sample, 1)),
     Metric("utilization_pct", "util %", "percent", read=_utilization_pct, part="rare"),
     Metric("cost_per_million", "cost/1M", "number", runs=geometric_mean, shown="table", part="rare"),
-    *(Metric(f"energy_{name}", title, unit, read=drawn(read), part="energy") for name, title, unit, read in DRAWN),
-    Metric("fit_epochs", read=fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0], part="fit"),
-    Metric("fit_updates", read=fitted(lambda fits: fits[0][1].updates), runs=lambda values: values[0], part="fit"),
+    *(
+        Metric(f"energy_{name}", title, unit, read=drawn(read), part="energy", holds=HELD.get(name, float))
+        for name, title, unit, read in DRAWN
+    ),
+    Metric("fit_epochs", holds=int, part="fit",
+           read=fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0]),
+    Metric("fit_updates", holds=int, part="fit",
+           read=fitted(lambda fits: fits[0][1].updates), runs=lambda values: values[0]),
     Metric("fit_total_ns", "fit", "ns", runs=geometric_mean, shown="table", part="fit",
            read=lambda sample: total_ns(sample, value(sample, "step_ns"))),
-    Metric("fit_is_computed", read=fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any, part="fit"),
+    Metric("fit_is_computed", holds=bool, part="fit",
+           read=fitted(lambda fits: any(fit.is_part for _, fit in fits)), runs=any),
     Metric("fit_pipeline_ratio", "pipeline", "gain",
            lambda _, launch: launch.pipeline_ratio, geometric_mean,
            part="fit", **WITH_FASTER),
     Metric("fit_test_ns", "test pass", "ns", lambda _, launch: (fit := launch.record.fit) and fit.test_ns,
            statistics.fmean, part="fit", **WITH_FASTER),
-    Metric("fit_metric", runs=lambda values: values[0], part="fit",
+    Metric("fit_metric", holds=str, runs=lambda values: values[0], part="fit",
            read=fitted(lambda fits: "accuracy" if fits[0][1].mean_squared_error is None else SQUARED_ERROR)),
     Metric("fit_score", observe=launch_score, read=lambda sample: known_mean(repeats(sample)), runs=statistics.fmean,
            compare="difference", words=("lower", "higher"), matters=score_matters, needs_blocks=False, part="fit"),
     Metric("fit_score_sd", read=score_sd, part="fit",
            runs=lambda sds: math.sqrt(statistics.fmean(sd**2 for sd in sds))),
-    Metric("fit_repeats", read=lambda sample: len(repeats(sample)) if fits(sample) else None, runs=sum,
+    Metric("fit_repeats", holds=int, read=lambda sample: len(repeats(sample)) if fits(sample) else None, runs=sum,
            part="fit"),
     *(
-        Metric(f"reach_{name}", read=_reached(name), part="reach")
+        Metric(f"reach_{name}", read=_reached(name), part="reach", holds=HELD.get(name, float))
         for name in ("rate", "unit", "flops", "bytes", "bound", "share_pct", "ceiling", "ceiling_unit", "operation")
     ),
 ]  # fmt: skip

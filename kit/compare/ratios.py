@@ -56,6 +56,7 @@ class Metric:
             this one.
         runs_of: name of the metric whose values of several runs `runs` takes; empty: this one.
         mark: letter behind the value, where this other value is true.
+        holds: the type of its values in data frames and Parquet.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Metric:
     part: Literal["", "fit", "energy", "reach", "rare"] = ""
     runs_of: str = ""
     mark: str = ""
+    holds: type = float
 
 
 # A launch's part of the group, its round, and what else has to be alike, as the kind of sensor.

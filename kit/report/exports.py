@@ -212,12 +212,11 @@ def parquet(exported: Exported) -> dict[str, bytes]:
         KitError: pyarrow is not installed.
     """
     need("pyarrow", "notebook")
-    import pyarrow
     import pyarrow.parquet
 
     columns = columns_of([(exported.label, exported.path, exported.profile)], exported.level)  # type: ignore[arg-type]
     stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+    pyarrow.parquet.write_table(columns.to_arrow(), stream)
     return {"": stream.getvalue()}
 
 

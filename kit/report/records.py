@@ -56,6 +56,17 @@ VERSUS = [name for name in Estimate.__struct_fields__ if name not in ("modes", "
 SCORE = ("verdict", "difference", "low", "high", "level", "p_adjusted", "comparisons", "count")
 # What a row of a data frame is, and the lists of blocks that it shows as they are.
 Level = Literal["cells", "launches", "blocks", "steps"]
+# Of columns that are no metric's. A block's others are whole numbers: nanoseconds, steps, and what counters grew by.
+OTHER_TYPES: dict[str, dict[str, type]] = {
+    "cells": {"profile": str, "cell": str, "failure": str},
+    "launches": {"round": int}
+    | dict.fromkeys(("profile", "cell", "group", "device", "marks", "failure", "device_ids"), str),
+    "blocks": dict.fromkeys(("profile", "cell", "group", "disturbed_by"), str)
+    | dict.fromkeys(("clean", "counts", "slow"), bool)
+    | dict.fromkeys(("step_ns", "others"), float),
+    "steps": dict.fromkeys(("profile", "cell", "group", "kind"), str)
+    | dict.fromkeys(("round", "cycle", "step_ns"), int),
+}
 OF_A_BLOCK = ("step_ns", "others", "disturbed_by", "clean", "counts", "slow")
 
 
@@ -195,22 +206,44 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
 
 
 class Columns(dict[str, list[Any]]):
-    """Lists of one length by name, which pandas.DataFrame, polars.DataFrame and, with pyarrow, pyarrow.table take."""
+    """Lists of one length by name, which pandas.DataFrame, polars.DataFrame and, with pyarrow, pyarrow.table take.
+
+    Attributes:
+        types: of each column's values that are known, the same whatever a profile has.
+    """
+
+    types: dict[str, type]
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Columns:
-        """Return the columns of rows: every name that any row has, None where a row lacks it."""
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]], type_of: Callable[[str], type] | None = None) -> Columns:
+        """Return the columns of rows: every name that any row has, None where a row lacks it.
+
+        `type_of` returns the type of a column; null: its values show it.
+        """
         listed = list(rows)
-        names = dict.fromkeys(name for row in listed for name in row)
-        return cls({name: _alike([row.get(name) for row in listed]) for name in names})
+        columns, columns.types = cls(), {}
+        for name in dict.fromkeys(name for row in listed for name in row):
+            values = [row.get(name) for row in listed]
+            kinds = {type(value) for value in values if value is not None}
+            kind = type_of(name) if type_of is not None else float if float in kinds else next(iter(kinds), str)
+            # polars takes no column of whole numbers and others.
+            columns[name] = [None if value is None else float(value) for value in values] if kind is float else values
+            columns.types[name] = kind
+        return columns
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of pyarrow's table
         # Readers ask for this name and take the lists where it is missing.
         if name == "__arrow_c_stream__" and find_spec("pyarrow") is not None:
-            import pyarrow
-
-            return pyarrow.table(dict(self)).__arrow_c_stream__
+            return self.to_arrow().__arrow_c_stream__
         raise AttributeError(name)
+
+    def to_arrow(self) -> Any:  # noqa: ANN401 - of pyarrow
+        """Return a pyarrow.Table, in which a column without a value has its type, too; pyarrow is installed."""
+        import pyarrow
+
+        arrow = {float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_(), str: pyarrow.string()}
+        arrays = {name: pyarrow.array(values, arrow[self.types[name]]) for name, values in self.items()}
+        return pyarrow.table(arrays)
 
     def to_dataframe(self) -> Any:  # noqa: ANN401 - of whichever library is installed
         """Return a pandas.DataFrame, or a polars.DataFrame where pandas is not installed.
@@ -226,12 +259,6 @@ class Columns(dict[str, list[Any]]):
         raise KitError(f"pandas and polars are not installed; {install_command('notebook')}, or take to_columns()")
 
 
-def _alike(values: list[Any]) -> list[Any]:
-    """Return numbers of one type: polars takes no column of whole numbers and others."""
-    has_floats = any(isinstance(value, float) for value in values)
-    return [float(value) if type(value) is int else value for value in values] if has_floats else values
-
-
 def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Columns:
     """Return the columns of profiles, each with its label and file.
 
@@ -242,8 +269,15 @@ def columns_of(files: Iterable[tuple[str, Path, Profile]], level: Level) -> Colu
         return _steps(files)
     if level not in _ROWS:
         raise KitError(f"{level!r} is not a level; give {', '.join([*_ROWS, 'steps'])}")
-    rows = ((label, row) for label, _, profile in files for row in _ROWS[level](label, profile))
-    return Columns.of_rows({"profile": label} | row for label, row in rows)
+    listed = list(files)
+    known = dict.fromkeys(AXES, str) | {"batch": int, "devices": int, "threads": int} | OTHER_TYPES[level]
+    known |= {name: int for *_, profile in listed for result in profile.cells for name in result.cell.parameters}
+    usual = int if level == "blocks" else float
+    rows = ((label, row) for label, _, profile in listed for row in _ROWS[level](label, profile))
+    return Columns.of_rows(
+        ({"profile": label} | row for label, row in rows),
+        lambda name: known.get(name) or (METRICS[name].holds if name in METRICS and level != "blocks" else usual),
+    )
 
 
 def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
@@ -278,6 +312,7 @@ _ROWS: dict[str, Callable[[str, Profile], Iterator[dict[str, Any]]]] = {
 def _steps(files: Iterable[tuple[str, Path, Profile]]) -> Columns:
     """Return raw steps, of which a profile has millions: whole lists are joined, and no row is made."""
     columns = Columns({name: [] for name in ("profile", "cell", "group", "round", "cycle", "kind", "step_ns")})
+    columns.types = OTHER_TYPES["steps"]
     for label, path, profile in files:
         steps = read_steps(path, profile)
         for result in profile.cells:

@@ -10,6 +10,7 @@ import pytest
 from kit_process import REPOSITORY, kit
 from msgspec.structs import replace
 
+import kit as kit_of_python
 from kit.cli.compare_and_audit import run_comparison
 from kit.profile.schema import Phase
 from kit.profile.store import read_profile, write_profile
@@ -156,6 +157,20 @@ def test_parquet_has_the_rows(written, tmp_path):
             if name == "jax"
         ]
         assert table.num_rows == rows and sum(steps_ns) / len(steps_ns) == pytest.approx(1e6, rel=0.05)
+
+
+@pytest.mark.parametrize("level", ["cells", "launches", "blocks"])
+def test_a_column_of_parquet_has_one_type_whatever_a_profile_has(tmp_path, level):
+    """Readers of several files refuse a column that is a number here, and there another one or null."""
+    arrow = pytest.importorskip("pyarrow")
+    types, tables = {}, []
+    for path in sorted(REFERENCE.glob("*.json")):
+        table = kit_of_python.load(path).to_columns(level).to_arrow()
+        types |= {field.name: field.type for field in table.schema if field.name not in types}
+        assert {field.name: field.type for field in table.schema}.items() <= types.items()
+        tables.append(table)
+    assert not any(arrow.types.is_null(known) for known in types.values())
+    assert arrow.concat_tables(tables, promote_options="default").num_rows == sum(table.num_rows for table in tables)
 
 
 def test_asv_has_the_times_of_each_commit_and_keeps_earlier_ones(written, tmp_path):
