@@ -295,6 +295,7 @@ def row_of(
         key=first.key,
         is_operation=of_operation,
         profiles=[sample.run.label for sample in samples] if side else [],
+        hosts=list(dict.fromkeys(sample.run.host or sample.run.hardware for sample in samples if sample.run)),
         is_baseline=is_baseline,
         metric=metric,
         judged=values.get(judged),

@@ -144,6 +144,7 @@ class Row:
     key: str  # the same; on platforms, of what was asked
     is_operation: bool = False  # of its framework, and no network's: what networks are held against
     profiles: list[str] = field(default_factory=list)  # the labels of the runs that it is of; none: of one table's run
+    hosts: list[str] = field(default_factory=list)  # hashes of the machines that it was measured on, each once
     is_baseline: bool = False
     metric: str  # name of the metric that is judged
     judged: float | None = None  # the value that rows are sorted and runs compared by

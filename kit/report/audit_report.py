@@ -26,7 +26,7 @@ from kit.compare.naming import cell_names, titles
 from kit.profile.schema import Profile
 from kit.report.machine_report import machine_lines
 from kit.report.reasons_in_words import filled, sentence
-from kit.report.report_table import Case, Column, Later, Report, Table, TableCell
+from kit.report.report_table import HOST_SHOWN, Case, Column, Later, Report, Table, TableCell
 from kit.report.values_in_words import counted, one_line, several
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
         hint=_hint(audit, fail_on, command),
         records=Later(lambda: list(_records(audit, names))),
         cases=Later(lambda: list(_cases(audit, names, fail_on))),
+        labels=Later(lambda: [*_labels(audit, names, by_label)]),
         properties={"fail-on": fail_on},
         document=audit,
     )
@@ -203,6 +204,15 @@ def _records(audit: Audit, names: SubjectNames) -> Iterator[dict[str, object]]:
     for profile in audit.profiles:
         if profile.error:
             yield {"outcome": "unreadable", "profile": profile.label, "subject": profile.error, "cells": 0}
+
+
+def _labels(audit: Audit, names: SubjectNames, by_label: Mapping[str, MeasuredRun]) -> Iterator[dict[str, str]]:
+    """Yield the words of each record, with the machine of its profile."""
+    for record in _records(audit, names):
+        run = by_label.get(str(record.get("profile", "")))
+        identity = None if run is None else run.profile.identity
+        host = {} if identity is None else {"host": (identity.host or identity.hardware_sha256)[:HOST_SHOWN]}
+        yield {name: value for name, value in record.items() if isinstance(value, str) and value} | host
 
 
 def _cases(audit: Audit, names: SubjectNames, fail_on: Severity) -> Iterator[Case]:

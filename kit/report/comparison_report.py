@@ -10,9 +10,10 @@ mlp train         step       step  J/1k  against cpu
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kit.compare.metrics import METRICS
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.comparison_columns import NAME, answer_cell, cell_of, name_cell, row_name, shown_columns, sides_of
 from kit.report.headline_and_notes import (
@@ -25,8 +26,8 @@ from kit.report.headline_and_notes import (
     note_lines,
 )
 from kit.report.reasons_in_words import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.records import cases, document, records
-from kit.report.report_table import Column, Later, Report, Table, TableCell, plain_table
+from kit.report.records import cases, coordinates, document, records
+from kit.report.report_table import HOST_SHOWN, Column, Later, Report, Table, TableCell, plain_table
 from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
 
@@ -74,10 +75,29 @@ def comparison_report(
         records=Later(lambda: records(comparison)),
         cases=Later(lambda: cases(comparison, allowed_pct)),
         properties={"rule": comparison.rule} | ({} if allowed_pct is None else {"allowed": f"{allowed_pct:g} %"}),
+        labels=Later(lambda: [*_labels(comparison)]),
+        states=_states(comparison),
         document=lambda: document(comparison),
         is_wide=wide,
         rows_max=ROWS_MAX,
     )
+
+
+def _labels(comparison: Comparison) -> Iterator[dict[str, str]]:
+    """Yield what tells each row from those of other cells, profiles and machines, and is the same in a later run."""
+    alone = comparison.headlines[0].label if len(comparison.headlines) == 1 else ""
+    for group in comparison.groups:
+        for row in group.rows:
+            host = row.hosts[0][:HOST_SHOWN] if len(row.hosts) == 1 else ""
+            labels = {"profile": " ".join(row.profiles) or alone, "host": host, "group": group.key}
+            labels |= {axis: str(value) for axis, value in coordinates(row.cell).items() if value is not None}
+            yield {name: value for name, value in labels.items() if value}
+
+
+def _states(comparison: Comparison) -> dict[str, Sequence[str]]:
+    """Return the verdicts that a row may have."""
+    words = {"verdict": METRICS[comparison.by].words, "energy_verdict": METRICS["energy_per_sample_j"].words}
+    return {name: (*known, "same", "unresolved") for name, known in words.items()}
 
 
 def _tables(

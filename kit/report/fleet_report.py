@@ -51,9 +51,9 @@ def fleet_report(fleet: Fleet) -> Report:
         headline=[" · ".join(parts)],
         tables=[Table("", columns, rows)] if rows else [],
         notes=_notes(fleet, unfinished, len(shown)),
-        records=[record_of(COLUMNS, node) for node in (*fleet.nodes, *absent)],
+        records=(records := [record_of(COLUMNS, node) for node in (*fleet.nodes, *absent)]),
         cases=[_case(node, names) for node in every],
-        labels=["node"],
+        labels=[{"node": str(record["node"])} for record in records],
         document=fleet,
     )
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import IO
 
 from kit.report.report_table import Footnotes, Report, Table
@@ -158,29 +159,40 @@ def as_junit(report: Report, _stream: IO[str]) -> str:
 
 
 def as_prometheus(report: Report, _stream: IO[str]) -> str:
-    """Return each number of the records as a gauge, labels for the words; of samples alike in both, the last.
+    """Return each number of the records as a gauge, with labels that tell records apart; of samples alike, the last.
+
+    A word that changes from run to run, as a verdict, is a gauge of its own for each word that it may be, 1 for the one
+    that it is: a series that has it as a label would end when it changes, and an alert with it.
 
     It is also OpenMetrics, and what node_exporter takes: https://prometheus.io/docs/specs/om/open_metrics_spec/ and
     https://prometheus.io/docs/practices/naming/ (base units, written out).
     """
     samples: dict[str, dict[str, float]] = {}
     helps: dict[str, str] = {}
-    for record in report.records:
-        labels = ",".join(
-            f'{_prometheus_name(name)}="{_backslashed(one_line(value), quote=True)}"'
-            for name, value in record.items()
-            if isinstance(value, str) and value and (not report.labels or name in report.labels)
-        )
+    for record, told_apart in zip_longest(report.records, report.labels):
+        spoken = {name: value for name, value in record.items() if isinstance(value, str) and value}
+        words = dict(told_apart) if told_apart else spoken
+        labels = _prometheus_labels(words)
+        for name, every in report.states.items():
+            metric = _prometheus_name(f"steady{report.name}_{name}")
+            for word in every if name in spoken else ():
+                helps.setdefault(metric, one_line(f"1 for the {name} of {report.name}, 0 for the others"))
+                samples.setdefault(metric, {})[_prometheus_labels(words | {name: word})] = float(word == spoken[name])
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 metric, divisor = _prometheus_metric(_prometheus_name(f"steady{report.name}_{name}"))
                 helps.setdefault(metric, one_line(f"{name} of {report.name}"))
-                samples.setdefault(metric, {})[f"{{{labels}}}" if labels else ""] = value / divisor
+                samples.setdefault(metric, {})[labels] = value / divisor
     lines = []
     for name, by_labels in samples.items():
         lines += [f"# HELP {name} {_backslashed(helps[name])}", f"# TYPE {name} gauge"]
         lines += [f"{name}{labels} {value!r}" for labels, value in by_labels.items()]
     return "".join(f"{line}\n" for line in [*lines, "# EOF"])
+
+
+def _prometheus_labels(words: Mapping[str, str]) -> str:
+    shown = [f'{_prometheus_name(name)}="{_backslashed(one_line(value), quote=True)}"' for name, value in words.items()]
+    return f"{{{','.join(shown)}}}" if shown else ""
 
 
 def _prometheus_metric(name: str) -> tuple[str, float]:

@@ -96,7 +96,8 @@ def _part(row: Row, *parts: str) -> dict[str, Any]:
     return kept
 
 
-def _coordinates(cell: Cell) -> dict[str, Any]:
+def coordinates(cell: Cell) -> dict[str, Any]:
+    """Return the parameters and the axes of a cell."""
     return {axis: cell.value(axis) for axis in [*cell.parameters, *AXES]}
 
 
@@ -124,7 +125,7 @@ FIELDS = (
     record_field("group"),
     _struct("", lambda row: row, ("name", "member", "side")),
     record_field("profiles", lambda row: " ".join(row.profiles)),
-    record_field("", lambda row: _coordinates(row.cell)),
+    record_field("", lambda row: coordinates(row.cell)),
     record_field("", lambda row: _part(row, "")),
     record_field("baseline"),
     record_field("is_baseline", lambda row: row.is_baseline),
@@ -284,19 +285,19 @@ def _cells(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
     for sample in read_run(label, profile).samples.values():
         row = row_of(sample.name, [sample], "step_ns")
         failure = None if row.failure is None else row.failure.code
-        yield {"cell": sample.cell_key, **_coordinates(sample.cell), **numbers(row), "failure": failure}
+        yield {"cell": sample.cell_key, **coordinates(sample.cell), **numbers(row), "failure": failure}
 
 
 def _launches(_label: str, profile: Profile) -> Iterator[dict[str, Any]]:
     table, _ = count_blocks(profile.cells, profile.suite.plan.cycles, all_cycles=True)
     for launch in table:
         ids = " ".join(launch.record.device_ids) or None
-        yield launch_record(launch) | _coordinates(launch.cell) | {"device_ids": ids}
+        yield launch_record(launch) | coordinates(launch.cell) | {"device_ids": ids}
 
 
 def _blocks(label: str, profile: Profile) -> Iterator[dict[str, Any]]:
     for launch in run_of(label, profile).complete_table():
-        head = {"cell": launch.cell.key, **_coordinates(launch.cell), "group": launch.group, "round": launch.round + 1}
+        head = {"cell": launch.cell.key, **coordinates(launch.cell), "group": launch.group, "round": launch.round + 1}
         for block in launch.rows():
             known = {name: getattr(block, name) for name in OF_A_BLOCK}
             yield head | {"cycle": block.cycle + 1} | known | block.recorded

@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from kit.report.values_in_words import one_line
 
 T = TypeVar("T")
+# Digits of a machine's hash, where it tells machines apart.
+HOST_SHOWN = 8
 
 
 class TableCell(NamedTuple):
@@ -147,7 +149,9 @@ class Report(NamedTuple):
     legend: Sequence[tuple[str, str]] = ()  # what explains a column, by its title; signs, by none
     hint: str = ""  # the next commands, in one piece: their paths are copied
     records: Sequence[Mapping[str, object]] = ()  # of CSV: plain numbers, units in their names
-    labels: Sequence[str] = ()  # of Prometheus: the records' words that tell series apart; none: all words
+    # Of Prometheus: what tells the series of a record from others', of each record; none: all of its words.
+    labels: Sequence[Mapping[str, str]] = ()
+    states: Mapping[str, Sequence[str]] = MappingProxyType({})  # of Prometheus: a record's words that change, and all
     cases: Sequence[Case] = ()  # of JUnit
     properties: Mapping[str, str] = MappingProxyType({})  # of JUnit
     document: object = None  # of JSON; a function returns it

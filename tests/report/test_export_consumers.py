@@ -7,11 +7,18 @@ KIT_TEST_CONSUMERS names a folder with what no package index has, and what is to
     node_modules/              of `npm install puppeteer-core`
 """
 
+import contextlib
+import http.server
 import importlib.util
 import json
 import os
 import shutil
+import socket
 import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import jsonschema
@@ -106,3 +113,93 @@ def test_perfetto_reads_slices_and_counters(run_json):
     slices = sum(event["ph"] == "X" for event in json.loads(sweep.read_bytes())["traceEvents"])
     threads = "SELECT count(DISTINCT t.name) FROM thread t JOIN thread_track USING (utid) WHERE t.name = 'rounds'"
     assert rows(f"SELECT count(*) FROM slice UNION ALL {threads}", sweep) == [[slices], [1]]
+
+
+PROMETHEUS = """
+scrape_configs:
+  - job_name: steadykit
+    scrape_interval: 1s
+    static_configs:
+      - targets: ["127.0.0.1:{port}"]
+"""
+
+
+@pytest.fixture
+def prometheus(tmp_path):
+    """Yield a function that asks a server, which reads all files of a folder at once, as node_exporter gives them."""
+    server, folder = program("prometheus"), tmp_path / "metrics"
+    folder.mkdir()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            lines = [line for file in sorted(folder.glob("*.prom")) for line in file.read_text().splitlines()]
+            # A comment is once, and the end is the answer's.
+            kept = [line for line in dict.fromkeys(lines) if line != "# EOF"] if lines else []
+            assert len([line for line in lines if line[:1] != "#"]) == len([line for line in kept if line[:1] != "#"])
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write("".join(f"{line}\n" for line in kept).encode())
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=exporter.serve_forever, daemon=True).start()
+    (tmp_path / "prometheus.yml").write_text(PROMETHEUS.format(port=exporter.server_address[1]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data"]
+    started = subprocess.Popen(
+        [server, *options, f"--web.listen-address=127.0.0.1:{port}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def asked(query):
+        url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.loads(answer.read())["data"]["result"]
+
+    def until(query, wanted):
+        end_s = time.monotonic() + 120
+        while True:
+            with contextlib.suppress(OSError):
+                if wanted(known := asked(query)):
+                    return known
+            assert time.monotonic() < end_s, query
+            time.sleep(0.5)
+
+    yield folder, until
+    started.kill()
+    started.wait()
+    exporter.shutdown()
+
+
+def test_prometheus_has_a_series_for_each_sample_of_two_machines_and_keeps_them(tmp_path, prometheus):
+    folder, until = prometheus
+
+    def measured(machine, torch_ms):
+        members = [b.member("jax", 4.0), b.member("torch", torch_ms)]
+        built = b.profile(
+            b.group("mlp", *members), rounds=4, drift=0.0, identity=b.identity(hostname_sha256=machine * 64)
+        )
+        b.write(tmp_path / "run.json", built)  # the same name on each machine
+        ended = kit(tmp_path, "compare", "run.json", "--format", "prometheus")
+        assert ended.returncode == 0, ended.stderr
+        (folder / f"{machine}.prom").write_text(ended.stdout)
+        return sum(not line.startswith("#") for line in ended.stdout.splitlines())
+
+    samples = measured("a", 2.0) + measured("b", 8.0)
+    every, torch = 'count({__name__=~"steadykit_.+"})', 'steadykit_compare_verdict{backend="torch",host="aaaaaaaa"}'
+    until(every, lambda known: known and int(known[0]["value"][1]) == samples)
+
+    def verdicts(known):
+        return {entry["metric"]["verdict"]: entry["value"][1] for entry in known}
+
+    until(torch, lambda known: verdicts(known) == {"faster": "1", "slower": "0", "same": "0", "unresolved": "0"})
+    # A later run: what was there is there, and an alert on "slower" goes off.
+    measured("a", 8.0)
+    until(torch, lambda known: verdicts(known) == {"faster": "0", "slower": "1", "same": "0", "unresolved": "0"})
+    until(every, lambda known: known and int(known[0]["value"][1]) == samples)
