@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import symtable
 import sys
 from collections.abc import Sequence
@@ -28,10 +29,10 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
     """Return the programs of the command line by name, in their order.
 
     A program is called as ``NAME=`` before it says, as its function is, or as its file where the function is `program`;
-    where two would be called alike, folders are added until they differ.
+    of those that would be called alike, folders are added until they differ.
 
     Raises:
-        SuiteError: one is given twice, or a text names no program.
+        SuiteError: one is given twice, a text names no program, or its name would be too long, or another's.
     """
     parts: list[list[str]] = []
     for text in texts:
@@ -46,12 +47,25 @@ def programs_given(texts: Sequence[str]) -> dict[str, ProgramTable]:
         parts.append([*path, function] if function != DEFAULT_FUNCTION else [*path])
         if parts[-1] in parts[:-1]:
             raise SuiteError(f"--program {text} is given twice; give it once")
-    names: list[str] = []
-    for depth in range(1, max(map(len, parts), default=0) + 1):
-        names = [_UNFIT.sub("_", ".".join(path[-depth:])).lstrip("._+-") or "_" for path in parts]
-        if len({*names}) == len(names):
-            break
-    paths = (path_text for _, path_text in map(_named, texts))
+    depths, alike = [1] * len(parts), True
+    while alike:
+        names = [
+            _UNFIT.sub("_", ".".join(path[-depth:])).lstrip("._+-") or DEFAULT_FUNCTION
+            for path, depth in zip(parts, depths, strict=True)
+        ]
+        alike = False
+        for index, name in enumerate(names):
+            if names.count(name) > 1 and depths[index] < len(parts[index]):
+                depths[index], alike = depths[index] + 1, True
+    paths = [path_text for _, path_text in map(_named, texts)]
+    for name, path_text in zip(names, paths, strict=True):
+        remedy = f"give it a name: --program NAME={shlex.quote(path_text)}"
+        if names.count(name) > 1:
+            raise SuiteError(f"--program {path_text}: another program is called {name}, too; {remedy}")
+        if not VARIANT_NAME.fullmatch(name):
+            raise SuiteError(
+                f"--program {path_text}: its name would be {name}, and a name has at most 40 characters; {remedy}"
+            )
     return {name: ProgramTable(path=path_text) for name, path_text in zip(names, paths, strict=True)}
 
 

@@ -48,15 +48,30 @@ def cells_of(*texts, **axes):
         (["model.py"], ["model"]),
         (["model.py", "model.py:both"], ["model", "both"]),
         (["old/model.py", "new/model.py"], ["old.model", "new.model"]),
-        (["old/model.py:both", "new/model.py:both", "model.py"], ["old.model.both", "new.model.both", None]),
+        (["old/model.py:both", "new/model.py:both", "model.py"], ["old.model.both", "new.model.both", "model"]),
         (["pack.deep", "pack.deep:both"], ["deep", "both"]),
-        (["a b/ü.py"], ["_"]),
+        (["a b/ü.py"], ["program"]),
         (["pack.deep:f", "pack.other:f"], ["deep.f", "other.f"]),
     ],
 )
 def test_names_are_short_and_tell_apart(models, texts, names):
-    names = [f"{models.parent.name}.{models.name}.model" if name is None else name for name in names]
     assert list(programs_given(texts)) == names
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["my model.py", "my_model.py"],
+        ["a b/model.py", "a_b/model.py"],
+        ["модель.py", "мудель.py"],
+        [f"model.py:{'f' * 41}"],
+        [f"{'deep_' * 10}.py"],
+    ],
+)
+def test_a_program_is_never_dropped_and_what_has_no_name_of_its_own_is_asked_for_one(models, texts):
+    line = refused(lambda: programs_given(texts))
+    assert "--program NAME=" in line
+    assert len(programs_given([f"p{number}={text}" for number, text in enumerate(texts)])) == len(texts)
 
 
 def test_each_is_found_with_its_path_and_hash(models):
