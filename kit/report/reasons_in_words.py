@@ -24,6 +24,8 @@ class _TemplateValue(NamedTuple):
     value: Value
 
     def __format__(self, spec: str) -> str:
+        if self.name == "message" and not self.value:
+            return "no message"
         return format(self.value, spec) if spec else by_name(self.name, self.value)
 
 

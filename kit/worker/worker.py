@@ -82,7 +82,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
         program: int | None = getattr(request, "program", None)
         try:
             answer: Done | Measured | Failed = worker.answer(request)
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program's: a signal never reaches a worker
             if not isinstance(error, KitError):
                 traceback.print_exc()
             answer = Failed(program=program, reason=worker.reason_of(error))
@@ -148,7 +148,7 @@ class _Worker:
         gc.unfreeze()
         gc.collect()
 
-    def reason_of(self, error: Exception) -> Reason:
+    def reason_of(self, error: BaseException) -> Reason:
         """Return an exception as a reason, its message in one line."""
         message = " ".join(str(error).split())[:MESSAGE_LENGTH]
         if isinstance(error, KitError):

@@ -7,10 +7,13 @@ import sys
 
 import pytest
 from kit_process import REPOSITORY, kit
+from msgspec import convert
 from small_suite import measure
 
+from kit.profile.fields import Reason
 from kit.profile.schema import file_sha256
 from kit.profile.store import read_profile
+from kit.report.reasons_in_words import sentence
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 # Seconds long; its own programs are one that works and one for each fault that only running shows.
@@ -50,6 +53,17 @@ def counts_more(batch, device):
 def miscounts(batch, device):
     return works(batch, device) | {"tokens": 0.5}
 
+def exits(batch, device):
+    import sys
+    return lambda: sys.exit(0)
+
+def interrupts(batch, device):
+    raise KeyboardInterrupt
+
+def ends_at_once(batch, device):
+    import os
+    return lambda: os._exit(7)
+
 def diverges(batch, device):
     return lambda: np.full((batch, 1000), np.inf)
 """
@@ -65,7 +79,7 @@ def short_suite(folder, rounds, *paths):
 
 def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     (tmp_path / "models.py").write_text(MODELS)
-    names = ("works", "raises", "nothing", "shrinks", "diverges")
+    names = ("works", "raises", "nothing", "shrinks", "exits", "interrupts", "ends_at_once", "diverges")
     suite = short_suite(tmp_path, 1, *(f"models.py:{name}" for name in names))
     done = kit(tmp_path, "run", suite, "--json", "--out", "run.json")
     assert done.returncode == 3, done.stderr
@@ -74,8 +88,19 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
         "raises": ("first_step", "program_raised"),
         "nothing": ("first_step", "refused"),
         "shrinks": ("warmup", "refused"),
+        "exits": ("first_step", "program_raised"),
+        "interrupts": ("build", "program_raised"),
+        "ends_at_once": ("first_step", "exit_code"),
         "diverges": ("steady", "output_not_finite"),
     }
+    words = {name: sentence(convert(failure["reason"], Reason)) for name, failure in failed.items()}
+    for name, begin, line in (
+        ("exits", "SystemExit: 0 (", "    return lambda: sys.exit(0)"),
+        ("interrupts", "KeyboardInterrupt: no message (", "    raise KeyboardInterrupt"),
+    ):
+        at = failed[name]["reason"]["values"]["line"]
+        assert words[name].startswith(begin) and MODELS.splitlines()[at - 1] == line
+    assert words["ends_at_once"] == "ended with exit code 7: no message"
     raised = failed["raises"]["reason"]["values"]
     assert (raised["type"], raised["file"]) == ("ValueError", str(tmp_path / "models.py"))
     assert MODELS.splitlines()[raised["line"] - 1] == "        return np.ones((batch, 3)) @ np.ones((4, 3))"
