@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kit.backends.entry import BackendError
-from kit.backends.program.backend import UserProgram, line_in
+from kit.backends.program.backend import UserProgram, floats, line_in
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import ProgramSource, file_sha256
 
@@ -228,3 +228,26 @@ def test_what_is_documented_runs_jax_is_waited_for_and_torch_has_its_threads(tmp
     )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"torch \S+, jax \S+", done.stdout.strip())
+
+
+CONTAINERS = {
+    "a subclass of dict": "class Output(OrderedDict):\n    pass\nreturn lambda: Output(logits=x * 2)",
+    "a subclass of list": "class Output(list):\n    pass\nreturn lambda: Output([x * 2])",
+    "a tuple in a dict": "return lambda: {'out': (x * 2, None)}",
+    "a dict of a module": "import tensorflow as tf\nmodule = tf.Module()\nmodule.last = {}\n"
+    "def step():\n    module.last['y'] = tf.ones(3) * 2\n    return module.last\nreturn step",
+    "a tree that JAX knows": "import jax\n@jax.tree_util.register_pytree_node_class\nclass Output:\n"
+    "    def __init__(self, *leaves):\n        self.leaves = leaves\n"
+    "    def tree_flatten(self):\n        return self.leaves, None\n"
+    "    @classmethod\n    def tree_unflatten(cls, _, leaves):\n        return cls(*leaves)\nreturn lambda: Output(x * 2)",
+}
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("beside", ["", "import jax\n", "import tensorflow\n"])
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_a_container_is_one_whatever_is_imported_beside_it(made, name, beside):
+    for framework in ("torch", "jax", "tensorflow"):
+        pytest.importorskip(framework)
+    program = made(f"{beside}from collections import OrderedDict\nimport torch\nx = torch.ones(3)\n{CONTAINERS[name]}")
+    assert floats(run(program)).tolist() == [2.0, 2.0, 2.0]

@@ -291,9 +291,11 @@ def _joined(leaf_shapes: list[Shape]) -> str:
 
 
 def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
-    """Return what a tree of dicts, lists and tuples holds; if JAX is imported, of every tree that JAX knows."""
-    jax = sys.modules.get("jax")
-    return list(jax.tree.leaves(result) if jax is not None else _leaves(result))
+    """Return what a tree of dicts, lists, tuples and their subclasses holds; of other trees what JAX knows of them.
+
+    What a container is must not depend on JAX: another program may import it, and it takes an unknown dict for a leaf.
+    """
+    return list(_leaves(result))
 
 
 def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
@@ -301,7 +303,13 @@ def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
         for part in result.values() if isinstance(result, Mapping) else result:
             yield from _leaves(part)
     elif result is not None:
-        yield result
+        jax = sys.modules.get("jax")
+        parts = [result] if jax is None else jax.tree.leaves(result)
+        if any(part is result for part in parts):
+            yield result
+        else:
+            for part in parts:
+                yield from _leaves(part)
 
 
 def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
