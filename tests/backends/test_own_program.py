@@ -239,7 +239,8 @@ CONTAINERS = {
     "a tree that JAX knows": "import jax\n@jax.tree_util.register_pytree_node_class\nclass Output:\n"
     "    def __init__(self, *leaves):\n        self.leaves = leaves\n"
     "    def tree_flatten(self):\n        return self.leaves, None\n"
-    "    @classmethod\n    def tree_unflatten(cls, _, leaves):\n        return cls(*leaves)\nreturn lambda: Output(x * 2)",
+    "    @classmethod\n    def tree_unflatten(cls, _, leaves):\n        return cls(*leaves)\n"
+    "return lambda: Output(x * 2)",
 }
 
 
