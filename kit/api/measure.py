@@ -70,6 +70,7 @@ def measure(
         KitError: a program or an option that cannot be, in one line; nothing was measured.
         KeyboardInterrupt: the run was interrupted. What was finished is saved, and the line that resumes it printed.
     """
+    from kit.cli import in_plain_words
     from kit.cli.run_and_selftest import as_typed, begin, say_failures
     from kit.cli.run_and_selftest import measure as measure_run
     from kit.profile.store import read_profile
@@ -116,7 +117,7 @@ def measure(
         try:
             request = as_typed(request)
         except click.ClickException as error:
-            raise KitError(error.format_message()) from None
+            raise KitError(in_plain_words(error)) from None
         running = begin(request)
         is_finished = False
         profile = measure_run(running, request)

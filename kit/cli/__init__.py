@@ -68,7 +68,16 @@ PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"is not in the range (\S+)<=x<=(\S+)\.", r"is out of range; give \1 to \2"),
     (r"File '(.*)' is a directory\.", r"\1 is a folder; give a file"),
     (r"'(.*)' is not one of (.*)\.", _not_a_choice),
+    (r"No such command '(.*)'\.", lambda refusal: f"{refusal[1]!r} is not a command; {choices(refusal[1], VERBS)}"),
 )
+
+
+def in_plain_words(error: click.ClickException) -> str:
+    """Return what click refuses as one line in Steadykit's words."""
+    line = error.format_message()
+    for pattern, words in PLAIN_WORDS:
+        line = re.sub(pattern, words, line)
+    return printable_line(line)
 
 
 class Verbs(click.Group):
@@ -110,10 +119,7 @@ def main() -> None:
         click.echo(wanted.format_message())
         code = 0
     except click.ClickException as error:
-        line = error.format_message()
-        for pattern, words in PLAIN_WORDS:
-            line = re.sub(pattern, words, line)
-        code = _failed(printable_line(line), EXIT_BAD)
+        code = _failed(in_plain_words(error), EXIT_BAD)
     except KitError as error:
         code = _failed(str(error), error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
