@@ -137,8 +137,8 @@ def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
     folder = uploaded(done)
     (row,) = (row for row in run_comparison(folder / "run.json").rows if not row.is_baseline)
     assert row.versus.ratio == pytest.approx(ratio, rel=0.5 if PLANTED > 2 else 0.03), done.log
-    if done.outputs["verdict"] == "unresolved" and row.value("is_disturbed"):
-        pytest.skip(f"other programs disturbed every cycle: {done.summary}")
+    if done.outputs["verdict"] == "unresolved" and (row.value("is_disturbed") or row.value("rounds") < int(ROUNDS)):
+        pytest.skip(f"other programs disturbed most cycles: {done.summary}")
     assert (done.outputs["verdict"], done.codes[0]) == (verdict, 1 if verdict == "slower" else 0), done.log
     kept = {"run.json", "summary.md", *(["page.html"] if "report" in VERBS else [])}
     assert kept <= {file.name for file in folder.iterdir()}
@@ -194,8 +194,8 @@ def test_a_later_commit_that_does_three_times_the_work_is_slower(job, request, p
     )
     row, have_own_code = lasting(done)
     assert have_own_code, done.log
-    if done.outputs["verdict"] == "unresolved" and row.value("is_disturbed"):
-        pytest.skip(f"other programs disturbed every cycle: {done.summary}")
+    if done.outputs["verdict"] == "unresolved" and (row.value("is_disturbed") or row.value("rounds") < int(ROUNDS)):
+        pytest.skip(f"other programs disturbed most cycles: {done.summary}")
     assert (done.outputs["verdict"], done.codes[0]) == ("slower", 1), done.log
     assert row.versus.ratio == pytest.approx(3, rel=0.3)
 
