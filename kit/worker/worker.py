@@ -82,7 +82,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
         program: int | None = getattr(request, "program", None)
         try:
             answer: Done | Measured | Failed = worker.answer(request)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program's: a signal never reaches a worker
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program may raise each of them
             if not isinstance(error, KitError):
                 traceback.print_exc()
             answer = Failed(program=program, reason=worker.reason_of(error))
