@@ -90,8 +90,8 @@ def test_functions_of_the_file_reach_processes_that_spawn(tmp_path):
     (tmp_path / "package").mkdir()
     write(tmp_path, "package/inner.py", SPAWNED)
     file = "my spawned-file.v2.py"
-    failed, said = failures(tmp_path, f"{file}:spawn", f"{file}:forkserver", "package.inner:process")
-    assert failed == {}, said
+    failed, printed = failures(tmp_path, f"{file}:spawn", f"{file}:forkserver", "package.inner:process")
+    assert failed == {}, printed
 
 
 @pytest.mark.frameworks
@@ -99,8 +99,8 @@ def test_functions_of_the_file_reach_processes_that_spawn(tmp_path):
 def test_a_data_loader_may_spawn_its_workers(tmp_path):
     pytest.importorskip("torch")
     write(tmp_path, "loader.py", LOADER)
-    failed, said = failures(tmp_path, "loader.py")
-    assert failed == {}, said
+    failed, printed = failures(tmp_path, "loader.py")
+    assert failed == {}, printed
 
 
 SCRIPT = """
