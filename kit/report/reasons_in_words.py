@@ -70,6 +70,10 @@ OTHERS: Templates = {
     "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
+    "program_output_not_finite": "its step returned {nans} NaN and {infinite} infinities among {numbers} numbers; if "
+    'they belong there, as a mask\'s -inf does, return {{"step": step, "finite": False}}',
+    "output_not_read": "Steadykit cannot read the numbers of {kinds}",
+    "output_need_not_be_finite": "the program says that they belong there",
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
@@ -298,6 +302,7 @@ ALWAYS: Templates = {
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
