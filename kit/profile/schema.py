@@ -360,6 +360,10 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
 
 
+# The function of a program's file, where none is named.
+DEFAULT_FUNCTION = "program"
+
+
 class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the function is that makes a network of the user's own, and what its file held."""
 
@@ -368,6 +372,12 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     module: str | None = None  # under which it is imported; null: the file is run by its path
     takes_task: bool  # it takes the task as an argument; otherwise it has one task
     sha256: str  # of the file; what it imports is not in it
+
+    @property
+    def text(self) -> str:
+        """What names it on a command line: ``my_model.py:function``."""
+        where = self.path if self.module is None else self.module
+        return where if self.function == DEFAULT_FUNCTION else f"{where}:{self.function}"
 
 
 def file_sha256(path: str | Path) -> str | None:

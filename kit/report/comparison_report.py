@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kit.compare.metrics import METRICS
+from kit.compare.naming import axes_of
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.comparison_columns import NAME, answer_cell, cell_of, name_cell, row_name, shown_columns, sides_of
 from kit.report.headline_and_notes import (
@@ -32,6 +33,8 @@ from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
 
 ROWS_MAX = 40
+# Cells of several of these do not stand in one table.
+WORK = ("workload", "task", "device", "backend")
 GAP = 2
 EMPTY = TableCell("", is_empty=True)
 
@@ -166,11 +169,23 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     if count or comparison.mismatches:
         findings = f" ({counted(count, 'finding')})" if count else ""
         lines.append(f"why{findings}: {command}--why")
+    if path and (axes := _across(comparison)):
+        lines.append(f"side by side: {command}--rows {','.join(axes)} --columns backend")
     if not wide:
         lines.append(f"all columns: {command}--wide")
     elif path:
         lines.append(f"every launch: kit show {path}")
     return "\n".join(lines)
+
+
+def _across(comparison: Comparison) -> list[str]:
+    """Return the axes with several values at each of which a run's frameworks have a table of their own."""
+    groups = [group for group in comparison.groups if not group.are_operations]
+    if comparison.kind != "cells" or not all(len({row.cell.backend for row in group.rows}) > 1 for group in groups):
+        return []
+    axes = axes_of([row.cell for group in groups for row in group.rows])
+    values = {axis: {frozenset(row.cell.value(axis) for row in group.rows) for group in groups} for axis in axes}
+    return [axis for axis, of_groups in values.items() if len(of_groups) > 1 and axis not in WORK]
 
 
 def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
