@@ -26,10 +26,10 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
 
 def planned(*words):
     """The cells of each group that options plan, and what was said before it."""
-    said = []
-    plan = plan_of(parse_request([*words, "--task", "infer", "--workload", "mlp"]), said.append)
+    lines = []
+    plan = plan_of(parse_request([*words, "--task", "infer", "--workload", "mlp"]), lines.append)
     by_key = {cell.key: cell for cell in plan.cells}
-    return [[by_key[key] for key in group.cells] for group in plan.groups], said
+    return [[by_key[key] for key in group.cells] for group in plan.groups], lines
 
 
 @pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
@@ -40,7 +40,7 @@ def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
 
 
 @pytest.mark.parametrize(
-    ("words", "sizes", "said"),
+    ("words", "sizes", "phrase"),
     [
         (["--backend", "torch,jax", "--batch", "1,8,64"], [2, 2, 2], "comparing backend at each batch"),
         (["--backend", "jax,torch", "--threads", "1,2"], [2, 2], "comparing backend at each threads"),
@@ -52,11 +52,11 @@ def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
         (["--backend", "torch,jax", "--batch", "1,8", "--compare", "batch"], [2, 2], None),
     ],
 )
-def test_frameworks_that_are_named_are_compared_and_what_is_not_is_said_before(words, sizes, said):
+def test_frameworks_that_are_named_are_compared_and_what_is_not_is_said_before(words, sizes, phrase):
     groups, lines = planned(*words)
     assert [len(cells) for cells in groups] == sizes
-    assert (said is None and not lines) or said in lines[0]
-    if said and "at each" in lines[0]:
+    assert (phrase is None and not lines) or phrase in lines[0]
+    if phrase and "at each" in lines[0]:
         together, _ = planned(*words, "--compare", lines[0].rpartition("--compare ")[2])
         assert len({cells[0].key for cells in together}) == 1  # parts of one group, with its baseline
 
