@@ -100,7 +100,8 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
 
 
 def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
-    return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
+    """Return the value of each cell, by the name of its row."""
+    return ", ".join(f"{cell.sample.name}: {value}" for cell, value in zip(cells, values, strict=True))
 
 
 @rule("bad", "other_code")
