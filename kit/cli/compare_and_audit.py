@@ -366,7 +366,11 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
         lines.append(f"not resolved against {allowed_pct:g} %: {row}{remedy}")
     if not lines and limit.not_slower:
         passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
-        lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]
+        # The table's words may say "unresolved" of the same row.
+        lines = [
+            f"{passed}: shown not to be more than {allowed_pct:g} % slower (one-sided, 95 %); a verdict of the table "
+            "is about any difference (two-sided)"
+        ]
     echo_first(lines or ["nothing was compared: each group has one cell; give two cells or two runs"], NAMED_MAX)
     return limit.exit_code
 

@@ -33,8 +33,8 @@ from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
 
 ROWS_MAX = 40
-# Cells of several of these do not stand in one table.
-WORK = ("workload", "task", "device", "backend")
+# Cells that differ in these do not stand in one table.
+WORK = ("workload", "task", "device")
 GAP = 2
 EMPTY = TableCell("", is_empty=True)
 
@@ -183,9 +183,14 @@ def _across(comparison: Comparison) -> list[str]:
     groups = [group for group in comparison.groups if not group.are_operations]
     if comparison.kind != "cells" or not all(len({row.cell.backend for row in group.rows}) > 1 for group in groups):
         return []
-    axes = axes_of([row.cell for group in groups for row in group.rows])
-    values = {axis: {frozenset(row.cell.value(axis) for row in group.rows) for group in groups} for axis in axes}
-    return [axis for axis, of_groups in values.items() if len(of_groups) > 1 and axis not in WORK]
+    values: dict[tuple[tuple[object, ...], str], set[frozenset[object]]] = {}  # by a group's work, and an axis
+    for group in groups:
+        cells = [row.cell for row in group.rows]
+        for axis in axes_of(cells):
+            work = tuple(cells[0].value(name) for name in WORK)
+            values.setdefault((work, axis), set()).add(frozenset(cell.value(axis) for cell in cells))
+    varying = dict.fromkeys(axis for (_, axis), of_groups in values.items() if len(of_groups) > 1)
+    return [] if "compile_mode" in varying else [axis for axis in varying if axis not in ("backend", "variant")]
 
 
 def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
