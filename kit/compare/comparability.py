@@ -12,7 +12,6 @@ losses: programs that should compute the same thing do where these agree, step b
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,8 +36,9 @@ NONE = "none"
 OF_A_CELL = ("data", "arithmetic", "threads", "epochs")
 # Axis of a cell -> option of `kit run` that chooses its values.
 OPTIONS = {
-    "workload": "--workload", "backend": "--backend", "task": "--task", "batch": "--batch", "precision": "--dtype",
-    "compile_mode": "--compile-mode", "feed": "--feed", "threads": "--threads", "devices": "--devices",
+    "workload": "--workload", "backend": "--backend", "device": "--device", "task": "--task", "batch": "--batch",
+    "precision": "--dtype", "compile_mode": "--compile-mode", "feed": "--feed", "threads": "--threads",
+    "devices": "--devices",
 }  # fmt: skip
 # A user program is a workload that `--program NAME=FILE.py` names.
 WORKLOAD_OF_PROGRAM = "program"
@@ -187,13 +187,8 @@ def _renamed(base_side: Programs, side: Programs) -> list[tuple[str, str]]:
         alike = [other for other, source in left.items() if source.function == base.function]
         source = left.pop(next(iter(alike or left))) if left else None
         if source is not None:
-            options.append(("--program", f"{name}={_for_shell(source.text)}"))
+            options.append((source.words(name)[0], source.words(name)[1]))
     return options or [("--program", f"{base_side.cells[0].workload}=FILE.py")]
-
-
-def _for_shell(path: str) -> str:
-    """Return a path of a profile as a shell takes it: it has `~` for the home folder."""
-    return f'"$HOME"/{shlex.quote(path[2:])}' if path.startswith("~/") else shlex.quote(path)
 
 
 def refusal(mismatch: Mismatch) -> KitError:

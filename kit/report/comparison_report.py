@@ -193,8 +193,12 @@ def _across(comparison: Comparison) -> list[str]:
     return [] if "compile_mode" in varying else [axis for axis in varying if axis not in ("backend", "variant")]
 
 
-def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
-    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
+def why_report(comparison: Comparison, allowed_pct: float | None = None, file: Path | None = None) -> Report:
+    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs.
+
+    `file` is the profile of one run.
+    """
+    path = "" if file is None else shlex.quote(str(file))
     titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
         [title, row.name, answer(row)]
@@ -203,7 +207,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
         if not row.is_baseline
     ]
     if comparison.kind == "cells":
-        groups = [machine_wide(comparison), *map(explanations, comparison.groups)]
+        groups = [machine_wide(comparison, path), *(explanations(group, path) for group in comparison.groups)]
         explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
         tables = [
             _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])
