@@ -32,6 +32,9 @@ class _TemplateValue(NamedTuple):
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
     words = filled(REASONS, reason.code, reason.values)
+    count = reason.values.get("groups")
+    if count is not None and count == reason.values.get("of_groups"):
+        words = words.replace(f"{count} of {count} groups show", "the table shows" if count == 1 else "all groups show")
     if "rank" not in reason.values:
         return words
     host = f" on {reason.values['host']}" if "host" in reason.values else ""
@@ -391,12 +394,12 @@ OF_COLUMNS: dict[str, Templates] = {
 # These explain a letter behind a value, by the metric that is true then (`kit.compare.ratios.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
-        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
-        "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with "
-        "--wait-for-quiet 300",
+        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so {groups} of "
+        "{of_groups} groups show the steps of the least disturbed round, without a verdict; stop other "
+        "work, or run with --wait-for-quiet 300",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
-        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so that {groups} of "
+        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so {groups} of "
         "{of_groups} groups show the steps of the round in which other programs took least",
     },
     "sustained_differs": {
