@@ -31,7 +31,8 @@ class _TemplateValue(NamedTuple):
 
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
-    words = filled(REASONS, reason.code, reason.values)
+    code = AT_A_LINE.get(reason.code, reason.code) if "line" in reason.values else reason.code
+    words = filled(REASONS, code, reason.values)
     count = reason.values.get("groups")
     if count is not None and count == reason.values.get("of_groups"):
         words = words.replace(f"{count} of {count} groups show", "the table shows" if count == 1 else "all groups show")
@@ -58,6 +59,8 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
+# How a process ended, where the line of the program is known that it was in.
+AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -75,6 +78,8 @@ OTHERS: Templates = {
     "signal": "killed by {signal}",
     "ranks_differ": "{what} is {there} here and {here} on rank 0",
     "exit_code": "ended with exit code {exit_code}: {message}",
+    "exit_code_at": "ended with exit code {exit_code} ({file}, line {line})",
+    "signal_at": "killed by {signal} ({file}, line {line})",
     "supervisor_ended": "its supervisor was killed by {signal}",
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
