@@ -288,6 +288,10 @@ OTHERS: Templates = {
     "idle_not_measured": "idle power is measured only in rounds with a long energy block",
     "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock; the limit is {most_s:.3g} s: "
     "use a longer block (--energy S), more readings per second, or a clock that is not set during the run",
+    "meter_read_nothing": "the meter's file has no reading during this run",
+    "meter_implausible": "{power_w} is not what a machine like this draws ({least_w} to {most_w}); the file is to have "
+    "watts, or joules, of this machine alone",
+    "energy_block_without_time": "the profile does not say when this block ran",
     "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not change in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, and its value is lost",
@@ -304,7 +308,7 @@ ALWAYS: Templates = {
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
-    "energy_refused": "energy: no valid reading",
+    "energy_refused": "energy of {rows}: no valid reading of {sensor}",
     "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
     "--dtype default measures the default",
     "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
@@ -361,6 +365,8 @@ WIDE: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
     "{align_s:.3g} s; it measures the whole machine",
+    "meter_repeats": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, with a fresh value every "
+    "{period_s:.3g} s, aligned to the run's clock within {align_s:.3g} s; it measures the whole machine",
     "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
     "energy_no_sensor": "energy: no sensor",
     "images": "images: {listed}",
