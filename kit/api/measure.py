@@ -45,9 +45,11 @@ def measure(
 ) -> Profiles:
     """Measure programs against each other, and write their profile.
 
-    A program is a function `program(batch, device)` that returns a step (docs/how-to/own-model.md): ``file.py``,
-    ``file.py:function``, ``package.module:function``, or the function itself, also one of a notebook. Functions travel
-    by cloudpickle, in files that only their user can read and that go when the run is complete.
+    A program is a function `program(batch, device)` that returns a step: ``file.py``, ``file.py:function``,
+    ``package.module:function``, or the function itself, also one of a notebook. The page
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/own-model.md has examples.
+
+    Functions travel by cloudpickle, in files that only their user can read and that go when the run is complete.
 
     Args:
         programs: by the name that tables have.

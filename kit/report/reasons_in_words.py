@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kit.documentation import page
 from kit.profile.fields import Reason, Value
 from kit.report.values_in_words import by_name, one_line
 
@@ -380,7 +381,7 @@ WIDE: Templates = {
     "versions": "versions of {backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
-    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
+    f"not; {page('how-to/scaling.md#efficiency-and-the-all-reduce')} has a variant of JAX that does",
 }
 # These explain a column, by its name: the legend has them where the column is shown.
 OF_COLUMNS: dict[str, Templates] = {
