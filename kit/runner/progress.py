@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.clock import now_ns
 from kit.compare.clean import OTHERS_MOST
-from kit.compare.naming import cell_names
+from kit.compare.naming import cell_names, says_task
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
 from kit.profile.cell import Cell
@@ -103,18 +103,18 @@ class RunProgress:
 
     def starting(self, worker: WorkerPlan) -> None:
         """Say which worker starts."""
-        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in worker.cells))
+        names = list(dict.fromkeys(map(_what, worker.cells)))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self._show(f"starting {worker.cells[0].backend} {names[0]}{more}")
 
     def building(self, cell: Cell) -> None:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""
-        self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
+        self._show(f"compiling {cell.backend} {_what(cell)}")
 
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
         """Say what is measured."""
         self._time.block_done(cell, blocks, left)
-        self._show(f"{cell.backend} {cell.workload} {cell.task}")
+        self._show(f"{cell.backend} {_what(cell)}")
 
     def cycle_done(self, clean: int, planned: int, others: float | None, *, is_repeated: bool) -> None:
         """Say when others disturbed a cycle.
@@ -172,3 +172,7 @@ class RunProgress:
         """Print a line, above what is drawn."""
         self._line_s = self._bar.tasks[0].elapsed or 0.0
         self._console.print(printable(line), markup=False, soft_wrap=True)
+
+
+def _what(cell: Cell) -> str:
+    return f"{cell.workload} {cell.task}" if says_task([cell]) else cell.workload
