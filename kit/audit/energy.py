@@ -44,7 +44,7 @@ class _Block(NamedTuple):
     energy: Energy
     round: int
     power_w: float  # 0: it gave no joules; nothing gives joules back
-    is_figure: bool  # of a meter, or of the sensors that together are the cell's device: its joules are made of these
+    is_figure: bool  # of a meter, or without one of the cell's device: its joules are made of these
 
 
 def _whole_of(cell: MeasuredCell, names: Iterable[str]) -> list[str]:
@@ -58,12 +58,13 @@ def _blocks(cell: MeasuredCell) -> list[_Block]:
     def read() -> list[_Block]:
         entries = [(launch.round, energy) for launch in cell.launches.values() for energy in launch.energy]
         names = _whole_of(cell, (energy.sensor for _, energy in entries)) if entries else []
+        is_metered = any(energy.tier == "external_meter" for _, energy in entries)
         return [
             _Block(
                 energy,
                 number,
                 max(0.0, (energy.joules_j or 0) / window_ns * 1e9) if (window_ns := energy.window_ns or 0) > 0 else 0.0,
-                energy.sensor in names or energy.tier == "external_meter",
+                energy.tier == "external_meter" if is_metered else energy.sensor in names,
             )
             for number, energy in entries
             if energy.kind == "steady"
@@ -96,7 +97,8 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     """Find cells without joules; the outcome is always *could not check*, with the reason."""
     if any(block.is_figure and block.power_w > 0 for block in _blocks(cell)):
         return None
-    entries = (energy for launch in cell.launches.values() for energy in launch.energy)
+    figures = [block.energy for block in _blocks(cell) if block.is_figure]
+    entries = [*figures, *(energy for launch in cell.launches.values() for energy in launch.energy)]
     if (why := next((energy.reason for energy in entries if energy.reason is not None), None)) is not None:
         raise NotMeasuredError(why)
     reports = [report for report in cell.run.profile.sensors if report.quantity in ("energy", "power")]

@@ -347,7 +347,7 @@ def _read_run(
         published = PublishedError(f"{path} was published, not measured, and is never judged; leave it out")
         published.suite = profile.suite.name
         raise published
-    profile = profile if meter is None else meter.added_to(label, profile)
+    profile = profile if meter is None else meter.replaces_joules_of(label, profile)
     if names is None:
         return read_run(label, profile, by, all_cycles=all_cycles)
     return read_reduced(label, profile, by, all_cycles=all_cycles, names=names)
