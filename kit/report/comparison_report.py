@@ -26,10 +26,10 @@ from kit.report.headline_and_notes import (
     note_lines,
 )
 from kit.report.reasons_in_words import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.records import cases, coordinates, document, records
+from kit.report.records import BIMODAL, cases, coordinates, document, records
 from kit.report.report_table import HOST_SHOWN, Column, Later, Report, Table, TableCell, plain_table
 from kit.report.values_in_words import NONE, counted, one_line
-from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
+from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences, shows_times
 
 ROWS_MAX = 40
 GAP = 2
@@ -97,7 +97,7 @@ def _labels(comparison: Comparison) -> Iterator[dict[str, str]]:
 def _states(comparison: Comparison) -> dict[str, Sequence[str]]:
     """Return the verdicts that a row may have."""
     words = {"verdict": METRICS[comparison.by].words, "energy_verdict": METRICS["energy_per_sample_j"].words}
-    return {name: (*known, "same", "unresolved") for name, known in words.items()}
+    return {name: (*known, "same", "unresolved", BIMODAL) for name, known in words.items()}
 
 
 def _tables(
@@ -143,7 +143,7 @@ def _line(
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
             cells = [cell_of(column, row, style, wide=wide) for column in columns]
-            last = answer_cell(row, is_compared=bool(against))
+            last = answer_cell(row, is_compared=bool(against), in_times=shows_times(group.rows))
         else:
             is_here = any(known.side == side for known in group.rows)
             reasons = [
@@ -173,18 +173,23 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     return "\n".join(lines)
 
 
-def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
-    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
-    titles = [" · ".join(group.title) for group in comparison.groups]
+def why_report(comparison: Comparison, titles: Mapping[str, str], allowed_pct: float | None = None) -> Report:
+    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs.
+
+    Arguments are as of `comparison_report`.
+    """
+    groups_titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
-        [title, row.name, answer(row)]
-        for title, group in zip(titles, comparison.groups, strict=True)
+        [title, row.name, answer(row, in_times=shows_times(group.rows))]
+        for title, group in zip(groups_titles, comparison.groups, strict=True)
         for row in group.rows
         if not row.is_baseline
     ]
     if comparison.kind == "cells":
         groups = [machine_wide(comparison), *map(explanations, comparison.groups)]
-        explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
+        explained = [
+            (title, lines) for title, lines in zip(["All groups", *groups_titles], groups, strict=True) if lines
+        ]
         tables = [
             _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])
             for title, lines in explained
@@ -203,7 +208,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
             for mismatch in known
             for value, labels in mismatch.values
         ]
-    usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    usual = comparison_report(comparison, titles, wide=True, allowed_pct=allowed_pct)
     lines = enumerate(mismatch_lines(comparison, wide=True), 1)
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],
