@@ -31,7 +31,11 @@ class _TemplateValue(NamedTuple):
 
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
-    words = filled(REASONS, reason.code, reason.values)
+    code = AT_A_LINE.get(reason.code, reason.code) if "line" in reason.values else reason.code
+    words = filled(REASONS, code, reason.values)
+    count = reason.values.get("groups")
+    if count is not None and count == reason.values.get("of_groups"):
+        words = words.replace(f"{count} of {count} groups show", "the table shows" if count == 1 else "all groups show")
     if "rank" not in reason.values:
         return words
     host = f" on {reason.values['host']}" if "host" in reason.values else ""
@@ -55,6 +59,8 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
+# How a process ended, where the line of the program is known that it was in.
+AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -72,6 +78,8 @@ OTHERS: Templates = {
     "signal": "killed by {signal}",
     "ranks_differ": "{what} is {there} here and {here} on rank 0",
     "exit_code": "ended with exit code {exit_code}: {message}",
+    "exit_code_at": "ended with exit code {exit_code} ({file}, line {line})",
+    "signal_at": "killed by {signal} ({file}, line {line})",
     "supervisor_ended": "its supervisor was killed by {signal}",
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
@@ -294,6 +302,7 @@ OTHERS: Templates = {
 # Notes below a comparison, by what shows them. Each of these says that a number or a verdict means less than it seems
 # to, or that something the user asked for is missing: every table has it.
 ALWAYS: Templates = {
+    "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
@@ -397,12 +406,12 @@ OF_COLUMNS: dict[str, Templates] = {
 # These explain a letter behind a value, by the metric that is true then (`kit.compare.ratios.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
-        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
-        "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with "
-        "--wait-for-quiet 300",
+        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so {groups} of "
+        "{of_groups} groups show the steps of the least disturbed round, without a verdict; stop other "
+        "work, or run with --wait-for-quiet 300",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
-        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so that {groups} of "
+        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so {groups} of "
         "{of_groups} groups show the steps of the round in which other programs took least",
     },
     "sustained_differs": {
