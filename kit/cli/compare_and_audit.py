@@ -186,7 +186,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
             print_report(Report("kit compare", [], [], cases=[case]), request.format_name)
         raise
     if request.why:
-        report = why_report(comparison, allowed_pct, request.profiles[0])
+        report = why_report(comparison, titles_of(comparison), allowed_pct, request.profiles[0])
     else:
         # With other options the next command is not the same one with a further option.
         is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)

@@ -262,8 +262,14 @@ def test_prometheus_has_a_series_for_each_sample_of_two_machines_and_keeps_them(
     def verdicts(known):
         return {entry["metric"]["verdict"]: entry["value"][1] for entry in known}
 
-    until(torch, lambda known: verdicts(known) == {"faster": "1", "slower": "0", "same": "0", "unresolved": "0"})
+    until(
+        torch,
+        lambda known: verdicts(known) == {"faster": "1", "slower": "0", "same": "0", "unresolved": "0", "bimodal": "0"},
+    )
     # A later run: what was there is there, and an alert on "slower" goes off.
     measured("a", 8.0)
-    until(torch, lambda known: verdicts(known) == {"faster": "0", "slower": "1", "same": "0", "unresolved": "0"})
+    until(
+        torch,
+        lambda known: verdicts(known) == {"faster": "0", "slower": "1", "same": "0", "unresolved": "0", "bimodal": "0"},
+    )
     until(every, lambda known: known and int(known[0]["value"][1]) == samples)
