@@ -401,7 +401,7 @@ def audit(
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
     A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
-    docs/reference/audit explains each rule.
+    https://github.com/steadykit/steadykit/blob/main/docs/reference/audit/index.md explains each rule.
     """
     import msgspec
 
