@@ -13,6 +13,7 @@ Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from itertools import compress
 from operator import add, lt
@@ -367,6 +368,10 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
 
 
+# The function of a program's file, where none is named.
+DEFAULT_FUNCTION = "program"
+
+
 class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the function is that makes a network of the user's own, and what its file held."""
 
@@ -375,6 +380,18 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     module: str | None = None  # under which it is imported; null: the file is run by its path
     takes_task: bool  # it takes the task as an argument; otherwise it has one task
     sha256: str  # of the file; what it imports is not in it
+
+    @property
+    def text(self) -> str:
+        """What names it on a command line: ``my_model.py:function``."""
+        where = self.path if self.module is None else self.module
+        return where if self.function == DEFAULT_FUNCTION else f"{where}:{self.function}"
+
+    def words(self, name: str) -> list[str]:
+        """Return the words of `kit run` for it as program `name`, as a shell takes them: a path has `~` for home."""
+        text = self.text
+        quoted = f'"$HOME"/{shlex.quote(text[2:])}' if text.startswith("~/") else shlex.quote(text)
+        return ["--program", f"{shlex.quote(name)}={quoted}"]
 
 
 def file_sha256(path: str | Path) -> str | None:

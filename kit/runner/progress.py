@@ -161,7 +161,7 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            none = "" if self._any_clean else " (no clean cycle yet, so no verdict between different cells)"
+            none = "" if self._any_clean else " (no clean cycle yet, so no verdict)"
             done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} disturbed{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:

@@ -22,6 +22,9 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Fit, LaunchPart, ProgramSource
 from kit.profile.store import Steps
 
+# In standard error, between what a program has printed and the traceback of what it raised.
+RAISED = "The worker raised:"
+
 
 class Segment(NamedTuple):
     """`waits` times: run `per_wait` steps, then wait for the last of them. The first wait past the limit is the last.

@@ -5,14 +5,17 @@ prepare ─ join │ load ─ build ─ trace ─ compile ─ first step ─ war
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 import os
 import platform
 import re
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -41,6 +44,7 @@ from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
+    RAISED,
     Build,
     Compile,
     Conclude,
@@ -61,6 +65,7 @@ from kit.worker.messages import (
 )
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
+from kit.worker.sudden_end import write_the_line_of_a_sudden_end
 from kit.workloads.parity_proof import PARITY_BATCH
 from kit.workloads.seeded_arrays import Epochs, initial_weights
 
@@ -82,15 +87,24 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
         program: int | None = getattr(request, "program", None)
         try:
             answer: Done | Measured | Failed = worker.answer(request)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program may raise each of them
+        except BaseException as error:  # a program may raise whatever there is
             if not isinstance(error, KitError):
-                traceback.print_exc()
+                with suppress(Exception):  # a program may have put anything in the place of standard error
+                    print(RAISED, file=sys.__stderr__)
+                    traceback.print_exc(file=sys.__stderr__)
             answer = Failed(program=program, reason=worker.reason_of(error))
             # Released before it is said, as what comes next may need its memory. A traceback holds its frames.
             error.__traceback__ = None
             worker.release(program)
-        answers.write(encoder.encode(answer) + b"\n")
-        answers.flush()
+        try:
+            answers.write(encoder.encode(answer) + b"\n")
+            answers.flush()
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            sys.exit(
+                "the program closed files that it had not opened: those by which Steadykit asks it and is answered"
+            )
         if isinstance(request, Finish) or (isinstance(answer, Failed) and program is None):
             return int(isinstance(answer, Failed))
     return 0
@@ -150,7 +164,7 @@ class _Worker:
 
     def reason_of(self, error: BaseException) -> Reason:
         """Return an exception as a reason, its message in one line."""
-        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        message = " ".join(_text_of(error).split())[:MESSAGE_LENGTH]
         if isinstance(error, KitError):
             return reason("refused", message=message)
         known = {"type": type(error).__name__, "message": message}
@@ -179,6 +193,8 @@ class _Worker:
                 os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
         begin_ns = clock.now_ns()
         import_as_plain_python(is_program=bool(request.sources))
+        if request.sources:
+            write_the_line_of_a_sudden_end()
         self._backend = load(request.backend)
         for source in request.sources:
             import_function(source)
@@ -401,6 +417,14 @@ def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
     return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
 
 
+def _text_of(error: BaseException) -> str:
+    """Return an exception's message, in characters that any file can hold."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except Exception:  # of a class of the user's
+        return ""
+
+
 def ran_out(error: BaseException) -> bool:
     """Return whether a framework raised for want of the device's memory; no framework is imported to tell.
 
@@ -409,7 +433,7 @@ def ran_out(error: BaseException) -> bool:
     raised: BaseException | None = error
     while raised is not None:
         names = {kind.__name__ for kind in type(raised).__mro__}
-        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(str(raised)):
+        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(_text_of(raised)):
             return True
         raised = raised.__cause__
     return False
