@@ -45,6 +45,8 @@ LAUNCH_FORMS = {
 CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
+# No job takes a year, and one that failed so often fails again.
+JOB_MAX_S, RETRIES_MAX = 366 * 86_400, 100
 # Suites name folders.
 UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 # `kit fleet` decides these options of `kit run` for every node.
@@ -168,8 +170,12 @@ def _unfinished(out: str) -> dict[Path, int]:
     show_default=True,
     help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: the hosts of --nodes; local: this machine.",
 )
-@click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each node's job to S seconds.")
-@click.option("--retries", type=click.IntRange(min=0), default=0, help="Retry a failed job up to N times.", metavar="N")
+@click.option(
+    "--time-limit", type=click.IntRange(1, JOB_MAX_S), metavar="S", help="Limit each node's job to S seconds."
+)
+@click.option(
+    "--retries", type=click.IntRange(0, RETRIES_MAX), default=0, help="Retry a failed job up to N times.", metavar="N"
+)
 @click.option("--job-option", "job_options", multiple=True, metavar="TEXT", help="Scheduler option (repeatable).")
 @click.option("--command", metavar="TEXT", help="Start kit on a node with this command. Default: the one in use here.")
 @click.option("--out", "out", metavar="FOLDER", help="Write the profiles here, on a disk that all nodes share.")

@@ -18,6 +18,7 @@ from kit.cli.options import PROFILE, format_options, option_from, options_from, 
 from kit.devices import DEVICES
 from kit.errors import EXIT_INTERRUPTED
 from kit.printable import printable
+from kit.profile.fields import BATCH_MAX, ROUNDS_MAX
 from kit.suites.run_request import OPTIONS, SEED_MAX, RunRequest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
         from kit.report.plan_report import plan_report
-        from kit.runner.rounds_left import TimeLeft
+        from kit.runner.time_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
         print_report(plan_report(running.plan, left), "json" if request.as_json else "text")
@@ -223,9 +224,9 @@ def say_failures(running: RunUnderWay) -> None:
 @click.option(
     "--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task to measure."
 )
-@click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
+@click.option("--batch", type=click.IntRange(1, BATCH_MAX), default=128, show_default=True, help="Samples per step.")
 @click.option(
-    "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds to measure."
+    "--rounds", type=click.IntRange(2, ROUNDS_MAX), default=8, show_default=True, metavar="N", help="Rounds to measure."
 )
 @option_from(RunRequest, "data")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")

@@ -25,7 +25,9 @@ from kit.workloads.device_operations import networks_among
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
-ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count")
+ON_CYCLES = (
+    "cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count", "blocks_cut",
+)  # fmt: skip
 # What disturbs a block by taking CPUs.
 OF_CPUS = {"cpus", CPUS_MEAN}
 # "sha256:" and what tells images apart, as `docker images` shows it.
@@ -44,7 +46,12 @@ def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: b
     """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`."""
     run = run_of(label, profile, by, all_cycles=all_cycles)
     run.headline = headline_of(label, profile, run.table)
-    run.notes = [*run_notes(label, profile), *left_out_notes(label, run.rounds), *_refusal_notes(run, f" · {label}")]
+    run.notes = [
+        *run_notes(label, profile),
+        *left_out_notes(label, run.rounds),
+        *cut_notes(label, run.table),
+        *_refusal_notes(run, f" · {label}"),
+    ]
     return run
 
 
@@ -270,6 +277,12 @@ def left_out_notes(label: str, rounds: CleanRounds) -> list[Note]:
                 values["reasons"] = ", ".join(sorted({why for cycles in seen for why in cycles.reasons}))
             notes.append(note(code, **values, profile=label))
     return notes
+
+
+def cut_notes(label: str, table: BlockTable) -> list[Note]:
+    """Return how many blocks of a run were cut, whether they count or not."""
+    cut, blocks = sum(launch.blocks.cut() for launch in table), sum(len(launch.blocks.steps) for launch in table)
+    return [note("blocks_cut", cut=cut, blocks=blocks, profile=label)] if cut else []
 
 
 def notes_between(groups: Sequence[GroupRows], *, is_like: bool = True) -> list[Note]:

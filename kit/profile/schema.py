@@ -16,7 +16,7 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 from itertools import compress
-from operator import add
+from operator import add, lt
 from pathlib import Path
 from typing import Literal
 
@@ -123,7 +123,8 @@ class Blocks(msgspec.Struct, kw_only=True):
                           └───────────────────────────── span_ns ──────────────────────────────────┘
 
     A block's step time is duration_ns / steps. Counters are differences between the two edges; per step means per step
-    of all that ran between them.
+    of all that ran between them. A block that took several times as long as planned was cut: it has fewer steps than
+    planned, and their whole time.
     """
 
     cycle: list[Count] = []
@@ -135,6 +136,7 @@ class Blocks(msgspec.Struct, kw_only=True):
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
+    planned_steps: list[Positive] = []  # more than `steps` in a block that was cut; empty: not recorded
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
@@ -143,6 +145,7 @@ class Blocks(msgspec.Struct, kw_only=True):
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
             and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
+            and len(self.planned_steps) in (0, count)
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
@@ -159,6 +162,10 @@ class Blocks(msgspec.Struct, kw_only=True):
         """Return the blocks for which `keep` is true."""
         lists = {name: [*compress(getattr(self, name), keep)] for name in self.__struct_fields__ if name != "counters"}
         return Blocks(**lists, counters={name: [*compress(values, keep)] for name, values in self.counters.items()})
+
+    def cut(self) -> int:
+        """Return how many blocks were cut."""
+        return sum(map(lt, self.steps, self.planned_steps))
 
     def raw_steps(self) -> list[int]:
         """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""

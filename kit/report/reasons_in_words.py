@@ -307,6 +307,7 @@ OTHERS: Templates = {
 # Notes below a comparison, by what shows them. Each of these says that a number or a verdict means less than it seems
 # to, or that something the user asked for is missing: every table has it.
 ALWAYS: Templates = {
+    "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",

@@ -330,6 +330,19 @@ def _parity(parts: Sequence[LaunchPart]) -> Parity | None:
     return replace(proofs[0], losses=np.mean([proof.losses for proof in proofs], axis=0, dtype=np.float64).tolist())
 
 
+def joined(parts: Sequence[Measured]) -> Measured:
+    """Return what was measured in several requests, one after the other, as if it had been one."""
+    first, last = parts[0], parts[-1]
+    return replace(
+        first,
+        span_ns=last.begin_ns + last.span_ns - first.begin_ns,
+        waits=b"".join(part.waits for part in parts),
+        ran=[sum(waits) for waits in zip(*(part.ran for part in parts), strict=True)],
+        counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
+        injected_ns=sum(part.injected_ns for part in parts),
+    )
+
+
 def known_sum(values: Iterable[int | None]) -> int | None:
     """Return the sum; null where a part of it is not known."""
     known = list(values)

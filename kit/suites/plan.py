@@ -9,6 +9,7 @@ bundle  groups whose cells share workers, measured together
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -56,6 +57,8 @@ QUICK_FIT_STEPS = 50
 CEILING_ROUNDS = 2
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
 GROUP_CELLS_MAX = 4
+# A terabyte in float32: the kit has no network whose weights are divided over machines.
+WEIGHTS_MAX = 2**38
 # What a machine has not may be missing from a whole suite.
 OF_THE_MACHINE = ("backend", "device", "compile_mode")
 
@@ -501,6 +504,12 @@ def _check_cell(cell: Cell) -> None:
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
         raise SuiteError(f"workload {network.name}: its last layer gives {gives}, but {what} takes {takes}; change one")
+    numbers = sum(math.prod(weight.shape) for placed in network.placed_layers() for weight in placed.weights.values())
+    if numbers > WEIGHTS_MAX:
+        given = ", ".join(f"{name}={value}" for name, value in cell.parameters.items())
+        raise SuiteError(
+            f"{network.name} with {given} has {numbers:.1e} weights, more than any memory; give smaller ones"
+        )
     samples = DATASETS[network.data].samples("train" if cell.traits.trains else "test")
     if cell.batch > samples:
         line = f"batch {cell.batch} exceeds the {samples} samples that exist to {cell.task} on; give fewer"

@@ -322,7 +322,7 @@ def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple
         least, most = kind.ge, kind.le
         if (least is not None and value < least) or (most is not None and value > most):
             has_most = most is not None and most < NAMED_MAX
-            yield path, f"is {value}; give {least} {f'to {most:g}' if has_most else 'or more'}"
+            yield path, f"is {value}; give {least} {f'to {most:.9g}' if has_most else 'or more'}"
     elif isinstance(kind, types.ListType | types.DictType):
         item_kind = kind.item_type if isinstance(kind, types.ListType) else kind.value_type
         for key, item in enumerate(value) if isinstance(value, list) else value.items():

@@ -321,11 +321,14 @@ class _Worker:
             batches = running.program.checked_batches()
         before = counters.read()
         begin_ns = clock.now_ns()
-        running.output = run_segments(stepping, batches, request.segments, stamps)
+        running.output, ran = run_segments(stepping, batches, request.segments, stamps, self._calibration)
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         waits_ns = stamps.intervals_ns(self._calibration)
-        self._check(running, waits_ns, request)
+        if fit is not None:
+            asked = zip(request.segments, ran, strict=True)
+            fit.give_back(sum(segment.steps - waits * segment.per_wait for segment, waits in asked))
+        self._check(running, waits_ns, waits_ns[-ran[-1] :] // request.segments[-1].per_wait)
         resident_b = None
         if running.compiled_before is None:
             running.compiled_before = running.program.compilations()
@@ -336,6 +339,7 @@ class _Worker:
             begin_ns=begin_ns,
             span_ns=span_ns,
             waits=waits_ns.tobytes(),
+            ran=ran,
             counters=[
                 # Kernels' counters of a virtual machine have been seen to fall: what such a one shows is not known.
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
@@ -345,14 +349,19 @@ class _Worker:
             resident_b=resident_b,
         )
 
-    def _check(self, running: _Running, waits_ns: Steps, request: Measure) -> None:
-        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count."""
+    def _check(self, running: _Running, waits_ns: Steps, step_ns: Steps) -> None:
+        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count.
+
+        Args:
+            running: whose steps they are.
+            waits_ns: of all segments.
+            step_ns: of the last segment.
+        """
         if waits_ns.min() <= 0:
             raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
         program = running.program
         if isinstance(program, UserProgram):
-            last = request.segments[-1]
-            program.check(running.output, waits_ns[-last.waits :] // last.per_wait)
+            program.check(running.output, step_ns)
         elif running.compiled_before is None:
             devices = {device_of(leaf) for leaf in leaves(running.output)} - {None}
             kinds = {HOST_DEVICE if device == HOST else str(device) for device in devices}

@@ -243,7 +243,7 @@ def test_the_pages_examples_run(tmp_path, monkeypatch):
 NO_TEXTS = [3, 2.5, True, b"batch", ["batch", 3], {"batch": 1}, object()]
 
 
-@pytest.mark.parametrize("wrong", NO_TEXTS, ids=repr)
+@pytest.mark.parametrize("wrong", NO_TEXTS, ids=lambda wrong: type(wrong).__name__)
 def test_an_argument_of_a_wrong_type_is_one_line(written, wrong):
     profiles = kit.load(written[0])
     calls = [
