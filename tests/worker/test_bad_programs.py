@@ -171,3 +171,11 @@ def test_a_step_that_is_no_code_of_the_users_has_the_line_of_its_function(ended,
     launch, _ = ended("pass", step="operator.itemgetter")
     line = BEGIN.splitlines().index("def program(batch, device):") + 1
     assert sentence(launch.failure.reason).endswith(f"({tmp_path / 'model.py'}, line {line})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", ["while True: pass", "__import__('threading').Event().wait()"])
+def test_where_a_program_hangs_is_told_at_the_limit(ended, monkeypatch, bad):
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", "6")
+    launch, line = ended(bad)
+    assert sentence(launch.failure.reason) == f"no answer within 6.00 s {line}"
