@@ -45,7 +45,7 @@ from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of
 from kit.worker import private_network
 from kit.worker.messages import RAISED, Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
 from kit.worker.private_network import LOOPBACK, LOOPBACK_NAME, Refused
-from kit.worker.sudden_end import Place, last_place
+from kit.worker.sudden_end import Place, last_place, without_stacks
 from kit.worker.supervisor import ENDED, STOP, TELL
 
 # A signal acts in microseconds; a process that takes longer is stuck in a driver or a disk.
@@ -429,9 +429,7 @@ class Process:
 
     def stderr_tail(self) -> str:
         """Return the last lines that it printed and those of what it raised; no stack that says how it ended."""
-        text = self._written(STACK_TAIL_B)
-        place = last_place(text)
-        printed, raised, traceback = (text if place is None else place.others).rpartition(f"{RAISED}\n")
+        printed, raised, traceback = without_stacks(self._written(STACK_TAIL_B)).rpartition(f"{RAISED}\n")
         return (_last_lines(printed) + raised + _last_lines(traceback)).strip()
 
     def _written(self, length_b: int) -> str:

@@ -130,6 +130,12 @@ def test_files_that_a_program_closes_without_having_opened_them_are_named(ended)
 
 
 @pytest.mark.slow
+def test_an_end_in_no_line_of_the_users_has_no_stack_for_a_message(ended):
+    launch, _ = ended("__import__('threading').Thread(target=os._exit, args=(5,)).start(); signal.pause()")
+    assert sentence(launch.failure.reason) == "ended with exit code 5: no message"
+
+
+@pytest.mark.slow
 def test_what_a_program_printed_is_kept_without_the_stack_of_its_end(ended):
     launch, _ = ended("print('out of ink'); os._exit(7)")
     assert launch.failure.stderr_tail == "out of ink"
