@@ -42,6 +42,8 @@ LIBRARIES = tuple(
     f"{folder}{os.sep}"
     for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
 )
+# An environment may be reached by a link, under another name than its interpreter knows.
+INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 Wait = Callable[[Any], None]  # takes what the step returned
 LeafShape = tuple[int | None, ...]
 
@@ -237,7 +239,7 @@ def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | No
 
     def is_own(name: str) -> bool:
         if Path(name).exists():
-            return name == source.path or not name.startswith(LIBRARIES)
+            return name == source.path or not (name.startswith(LIBRARIES) or INSTALLED.search(name))
         return name in linecache.cache and name.startswith(("/", "<ipython"))  # others are made by libraries
 
     frames = traceback.extract_tb(error.__traceback__)
