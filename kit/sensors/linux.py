@@ -72,7 +72,7 @@ def frequency_mhz() -> float | None:
         known = [cpu for cpu in psutil.cpu_freq(percpu=True) if cpu.current > 0]
     except (NotImplementedError, *FAILURES):
         return None
-    is_measured = any(cpu.max > 0 for cpu in known) or _counts_cycles()
+    is_measured = any((cpu.max or 0) > 0 for cpu in known) or _counts_cycles()
     return fmean(cpu.current for cpu in known) if known and is_measured else None
 
 
