@@ -18,6 +18,8 @@ from kit.workloads.device_operations import networks_among
 
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
+# Reasons of launches whose results are nonsense: of a network, and of a user program.
+NOT_FINITE = ("output_not_finite", "program_output_not_finite")
 
 
 @rule("warning")
@@ -60,9 +62,12 @@ def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells whose loss or output stopped being finite."""
     for result in run.profile.cells:
         failures = [launch.failure for launch in result.launches if launch.failure is not None]
-        count = sum(failure.reason.code == "output_not_finite" for failure in failures)
+        count = sum(failure.reason.code in NOT_FINITE for failure in failures)
         if count:
             yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
+        unchecked = [why for launch in result.launches if (why := launch.output_unchecked) is not None]
+        if unchecked:
+            yield NotMeasuredError(unchecked[0])
 
 
 @rule("warning", "fix_failure")

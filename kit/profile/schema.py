@@ -309,6 +309,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
+    output_unchecked: Reason | None = None  # why infinities and NaN were not looked for in what a user program returns
     fit: Fit | None = None
     parity: Parity | None = None
     kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
