@@ -58,7 +58,7 @@ def measure(
         budget_s: no round begins later.
         batch: samples a step, which a program gets; several are compared.
         device: "cpu", "gpu" or "tpu", which a program gets.
-        task: that a table shows, or that a program with a parameter `task` gets; None: "train", or both.
+        task: that a table shows, or that a program with a parameter `task` gets; None: no task, or both.
         threads: of each framework; None: one for each usable CPU.
         variants: settings of each by its name, as ``{"old": "python=/envs/old/bin/python"}``; "" sets nothing.
         energy_s: seconds of the block for joules; 0: none; None: where a sensor answers.

@@ -40,6 +40,7 @@ from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_miss
 from kit.compare.verdicts import Family, best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.errors import KitError
 from kit.nearest import choices
+from kit.profile.cell import OWN
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Profile
 from kit.workloads.device_operations import is_operation
@@ -295,6 +296,7 @@ def row_of(
         cell_key=first.cell_key,
         key=first.key,
         is_operation=of_operation,
+        has_samples=first.cell.precision != OWN or first.run is None or not first.run.profile.suite.batch_is_default,
         profiles=[sample.run.label for sample in samples] if side else [],
         hosts=list(dict.fromkeys(sample.run.host or sample.run.hardware for sample in samples if sample.run)),
         is_baseline=is_baseline,

@@ -415,6 +415,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     plan: StepPlan
     variants: list[Variant] = []
     programs: dict[str, ProgramSource] = {}  # user programs, by the workload that their cells name
+    batch_is_default: bool = False  # nobody gave a batch to these user programs, which may not use the default
     data: dict[str, str]  # data set of the workloads -> what was used: itself, or "synthetic"
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64

@@ -90,6 +90,10 @@ def _is_network(row: Row) -> bool:
     return not row.is_operation
 
 
+def _has_samples(row: Row) -> bool:
+    return _is_network(row) and row.has_samples
+
+
 def _metric(name: str, applies: Callable[[Row], bool] = lambda _: True, *, is_wide: bool | None = None) -> Column:
     """Return the column of a metric; of rows to which it does not apply a dash."""
     metric = METRICS[name]
@@ -186,20 +190,20 @@ def _method(row: Row) -> str | None:
 
 
 def _is_on_cpu(row: Row) -> bool:
-    return row.cell.device == "cpu" and _is_network(row)
+    return row.cell.device == "cpu" and _has_samples(row)
 
 
 STEP = (
     _metric("step_ns"),
     Column("rate", partial(_rate, is_network=False)),
     _metric("empty_wait_ns", lambda row: row.is_operation),
-    _metric("sample_ns", _is_network),
+    _metric("sample_ns", _has_samples),
     Column("fit", _fit, name="fit_total_ns"),
     _metric("fit_pipeline_ratio"),
     Column("accuracy %", partial(_score, kind="accuracy", words=hundredths), name="fit_score"),
     Column("MSE", partial(_score, kind="mean_squared_error", words=number), name="fit_score"),
     _metric("fit_test_ns"),
-    _metric("samples_per_s", _is_network),
+    _metric("samples_per_s", _has_samples),
     *map(_metric, ("tokens_per_s", "token_ns")),
 )
 SCALING = (

@@ -69,7 +69,8 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
     crossed = [_counted_or_named(axes["workload"], noun)]
     if not are_programs:
         crossed.append(_counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework"))
-    crossed += [] if are_operations else ["+".join(axes["task"])]
+    # A program that takes no task is planned as one that trains, whatever it does.
+    crossed += [] if are_operations or (are_programs and axes["task"] == ["train"]) else ["+".join(axes["task"])]
     data = dict.fromkeys(name for head in heads for name in head.data)
     what = [
         " × ".join(crossed) + ("" if heads[1:] else f" on {'+'.join(axes['device'])}"),

@@ -60,8 +60,8 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
-# How a process ended, where the line of the program is known that it was in.
-AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at"}
+# How a process ended, or hung, where the line of the program is known that it was in.
+AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at", "phase_timeout": "phase_timeout_at"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -89,6 +89,7 @@ OTHERS: Templates = {
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
     "phase_timeout": "no answer within {limit_s}",
+    "phase_timeout_at": "no answer within {limit_s} ({file}, line {line})",
     "does_not_stop": "it did not stop within {limit_s} of SIGSTOP",
     "shared_process_ended": "its process ended while it measured {cell}",
     # Who reaches the sockets of ranks.

@@ -177,6 +177,7 @@ def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_
         plan=measure.plan(),
         variants=suite.all_variants(),
         programs=sources_of(suite),
+        batch_is_default=bool(request.programs) and not request.batches and suite_file(request.suite_name) is None,
         data={},
         seed=request.seed,
         hosts=request.hosts,

@@ -184,7 +184,7 @@ class _Worker:
             if (raised := line_in(source, error)) is not None:
                 file, line = raised
                 return reason("program_raised", **known, file=file, line=line)
-        if (source := self._sources.get(program)) is not None and (made := defined_at(source)) is not None:
+        if (source := self._sources.get(program)) is not None and (made := defined_at(source, error)) is not None:
             # The step is no code of the user's, such as a layer of a framework.
             file, line = made
             return reason("program_raised", **known, file=file, line=line)

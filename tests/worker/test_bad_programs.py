@@ -130,6 +130,12 @@ def test_files_that_a_program_closes_without_having_opened_them_are_named(ended)
 
 
 @pytest.mark.slow
+def test_an_end_in_no_line_of_the_users_has_no_stack_for_a_message(ended):
+    launch, _ = ended("__import__('threading').Thread(target=os._exit, args=(5,)).start(); signal.pause()")
+    assert sentence(launch.failure.reason) == "ended with exit code 5: no message"
+
+
+@pytest.mark.slow
 def test_what_a_program_printed_is_kept_without_the_stack_of_its_end(ended):
     launch, _ = ended("print('out of ink'); os._exit(7)")
     assert launch.failure.stderr_tail == "out of ink"
@@ -171,3 +177,11 @@ def test_a_step_that_is_no_code_of_the_users_has_the_line_of_its_function(ended,
     launch, _ = ended("pass", step="operator.itemgetter")
     line = BEGIN.splitlines().index("def program(batch, device):") + 1
     assert sentence(launch.failure.reason).endswith(f"({tmp_path / 'model.py'}, line {line})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", ["while True: pass", "__import__('threading').Event().wait()"])
+def test_where_a_program_hangs_is_told_at_the_limit(ended, monkeypatch, bad):
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", "6")
+    launch, line = ended(bad)
+    assert sentence(launch.failure.reason) == f"no answer within 6.00 s {line}"

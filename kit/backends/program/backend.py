@@ -42,6 +42,8 @@ LIBRARIES = tuple(
     f"{folder}{os.sep}"
     for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
 )
+# An environment may be reached by a link, under another name than its interpreter knows.
+INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 Wait = Callable[[Any], None]  # takes what the step returned
 LeafShape = tuple[int | None, ...]
 
@@ -237,15 +239,21 @@ def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | No
 
     def is_own(name: str) -> bool:
         if Path(name).exists():
-            return name == source.path or not name.startswith(LIBRARIES)
+            return name == source.path or not (name.startswith(LIBRARIES) or INSTALLED.search(name))
         return name in linecache.cache and name.startswith(("/", "<ipython"))  # others are made by libraries
 
     frames = traceback.extract_tb(error.__traceback__)
     return next(((frame.filename, frame.lineno or 0) for frame in reversed(frames) if is_own(frame.filename)), None)
 
 
-def defined_at(source: ProgramSource) -> tuple[str, int] | None:
-    """Return the file and the line in which the program's function begins; None where that is not known."""
+def defined_at(source: ProgramSource, error: BaseException) -> tuple[str, int] | None:
+    """Return the file and the line in which the program's function begins, for an exception that passed no own line.
+
+    None where that is not known, or where Steadykit itself raised.
+    """
+    raised_in = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
+    if not raised_in or (raised_in[0] != __file__ and raised_in[0].startswith(LIBRARIES[-1])):
+        return None
     with suppress(Exception):  # of the file
         code = getattr(import_function(source), "__code__", None)
         return None if code is None else (code.co_filename, code.co_firstlineno)

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 # Of TensorFlow's results in several parts, those that an operation or a gradient returns.
 TENSORFLOW_COMPOSITES = ("RaggedTensor", "SparseTensor", "IndexedSlices")
 
@@ -33,7 +31,8 @@ def dense_parts(leaf: Any) -> list[Any] | None:  # noqa: ANN401 - whatever a use
 
 
 def _of_numpy(leaf: Any) -> list[Any] | None:  # noqa: ANN401
-    return [leaf.compressed()] if isinstance(leaf, np.ma.MaskedArray) else None
+    masked = sys.modules.get("numpy.ma")
+    return [leaf.compressed()] if masked is not None and isinstance(leaf, masked.MaskedArray) else None
 
 
 def _of_torch(leaf: Any) -> list[Any] | None:  # noqa: ANN401
