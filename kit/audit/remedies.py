@@ -25,6 +25,10 @@ REMEDIES = {
     "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
     "one_node": "Keep the run on one node: numactl --cpunodebind=0 --membind=0",
     "log_recompiles": "Set {setting} to log the reason",
+    "check_compiler": "Unset what switches the compiler on or off (kit show lists variables), or name the cell after "
+    "what ran (--compile-mode)",
+    "pass_as_arguments": "Pass weights and batch to the compiled function as arguments, and return what it computes",
+    "keep_float32": "Unset the switch, or measure the precision that it sets (--dtype)",
     "resident_batches": "Prepare batches ahead of time, or keep them on the device (--feed device shows the gain)",
     "see_latency": "Compare median, p95 and p99 (--wide), or judge by the median step (--by latency)",
     "resume_or_fix": "Fix the failure that kit show reports, then measure again (kit run --resume)",
