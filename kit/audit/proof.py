@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.audit.rule import Found, rule, says
+from kit.audit.rule import USUAL, Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.contradictions import (
     FULL_FLOAT32,
@@ -14,7 +14,7 @@ from kit.compare.contradictions import (
     switched_off,
 )
 from kit.profile.cell import OWN
-from kit.profile.fields import Value
+from kit.profile.fields import Value, reason
 from kit.profile.schema import Launch
 from kit.workloads.device_operations import is_operation
 
@@ -40,7 +40,15 @@ def not_compiled(cell: MeasuredCell) -> Found | None:
         # A user of TensorFlow may have asked XLA for its clusters, and debugs a program by switching a compiler off.
         is_warning = is_program or against[0].code == "compiled_nonetheless"
         code = "" if against[0].code == "not_compiled" else against[0].code
-        return Found({**values, **against[0].values}, 100.0, code=code, severity="warning" if is_warning else None)
+        switch = str(against[0].values.get("switch", ""))
+        return Found(
+            {**values, **against[0].values},
+            100.0,
+            code=code,
+            severity="warning" if is_warning else None,
+            # Another switch than a variable is in the program.
+            remedy=reason("unset_switch", switch=switch) if switch.isupper() else USUAL,
+        )
     if not any(_is_known(cell, record) for record in cell.records):
         raise _unknown(cell)
     return None
