@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.compare.contradictions import mode_of
 from kit.profile.cell import Cell, Variant
 from kit.profile.consistency import steps_of
 from kit.profile.facts import Accelerator, Facts, FactValue, Identity, State, device_facts
@@ -44,6 +45,7 @@ from kit.profile.schema import (
     StepPlan,
     SuiteUsed,
     Threads,
+    WhatRan,
 )
 from kit.profile.store import canonical_json, launch_id, profile_digest
 from kit.profile.unfinished import RunPlan
@@ -52,6 +54,11 @@ AnyFacts = TypeVar("AnyFacts", bound=Facts)
 
 MS = 1_000_000
 S = 1_000_000_000
+FLOAT32 = {
+    "tensorflow": ("tensor_float_32", "False"),
+    "torch": ("float32_matmul_precision", "highest"),
+    "jax": ("jax_default_matmul_precision", "None"),
+}
 DEFAULT_MODE = {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
 CREATED = "2026-01-01T00:00:00Z"
 BLOCK_NS = 250 * MS
@@ -254,7 +261,8 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         ),
         "p95_ns": int(np.median(median_ns) * 1.1),
         "p99_ns": int(np.median(median_ns) * 1.3),
-        "recompiles": Compilations(count=0),
+        "recompiles": Compilations(count=0, before=1),
+        **_proof(plan.cell),
         "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
@@ -268,6 +276,14 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
     if plan.change is not None:
         plan.change(made)
     return made
+
+
+def _proof(cell: Cell) -> dict[str, object]:
+    """What shows that the cell's compile mode ran, and on a CPU the switch of its precision."""
+    mode = mode_of(cell)
+    shown = {} if mode is None else {"ran": WhatRan(runs={mode.needs: 1})}
+    switch = FLOAT32.get(cell.backend) if cell.device == "cpu" else None
+    return shown if switch is None else {**shown, "settings": dict([switch])}
 
 
 def beside_others(

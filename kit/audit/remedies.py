@@ -41,6 +41,11 @@ REMEDIES = {
     "whole_cores": "Pin to one CPU of each core: `taskset -c {cpu_list:s} {run:s}`",
     "one_node": "Keep the run on one node: `numactl --cpunodebind=0 --membind=0 {run:s}`",
     "log_recompiles": "Log the reason: `{setting:s} {run:s} --rounds 1`",
+    "check_compiler": "Unset what switches the compiler on or off, or install what it lacks, then measure again: "
+    "`{run:s}`",
+    "unset_switch": "Measure without the switch: `env -u {switch} {run:s}`",
+    "pass_as_arguments": "Pass weights and batch to the compiled function as arguments, and return what it computes",
+    "keep_float32": "Unset the switch, or measure the precision that it sets (--dtype)",
     "resident_batches": "Prepare batches ahead of time, or keep them on the device; to see the gain: `{run:s}`",
     "see_latency": "Compare median, p95 and p99 (`kit compare {file:s} --wide`), or judge by the median step: "
     "`kit compare {file:s} --by latency`",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Cell
-from kit.profile.fields import Reason
-from kit.profile.schema import Compilations
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, WhatRan
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -138,7 +138,11 @@ class Runnable(Stepping, Protocol):
         return {}
 
     def compilations(self) -> Compilations:
-        """Return how often the framework has compiled or traced this program's step."""
+        """Return how often the framework has compiled or traced this program's step until now."""
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:  # noqa: ARG002
+        """Return what a step with this batch runs, by the framework's own profiler. It may make the step to see it."""
+        return WhatRan(reason=reason("no_profiler"))
 
 
 class Program(Runnable, Protocol):

@@ -268,11 +268,27 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compilations(msgspec.Struct, frozen=True, kw_only=True):
-    """Compilations after the first step, counted by the framework itself; null with the reason."""
+    """Compilations, counted by the framework itself; null with the reason."""
 
-    count: Count | None
-    reason: Reason | None = None
+    count: Count | None  # after the first step; of a user program in its blocks
+    before: Count | None = None  # with the first step; of a user program also of its warm-up; null: not known
+    tried: Count | None = None  # of a user program: functions that TorchDynamo was to compile, and did or not
+    reason: Reason | None = None  # why `count` is null, or why the framework's compiler is switched off
     graph_breaks: Count | None = None
+
+
+class WhatRan(msgspec.Struct, frozen=True, kw_only=True):
+    """What ran in one more step after the blocks, as the framework's own profiler shows it."""
+
+    # What ran -> how often: "operation" (by itself), "graph" (TensorFlow's), "dynamo" (what PyTorch captured),
+    # "inductor" and "xla" (what these compiled).
+    runs: dict[str, Count] = {}
+    flops: Quantity | None = None  # of these, by the framework's own count; null: it does not count all of them
+    flops_asked: Quantity | None = None  # of the same step without a compiler, which leaves out what nobody needs
+    products: Count | None = None  # matrix products and convolutions that TensorFlow's graphs ran
+    products_asked: Count | None = None  # that these graphs had when they were traced
+    arguments_b: Count | None = None  # that XLA's programs take; 0: they knew everything when they were compiled
+    reason: Reason | None = None  # why it is not known what ran
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,6 +309,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     blocks: Blocks = msgspec.field(default_factory=Blocks)
     tokens: Positive | None = None  # that a step handles, as the user program says; null: it does not say
     recompiles: Compilations | None = None
+    ran: WhatRan | None = None  # where it proved itself, with parity; null: not recorded
     threads: Threads | None = None
     # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
     environment: dict[str, str] | None = None  # null: not recorded

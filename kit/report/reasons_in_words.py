@@ -118,7 +118,13 @@ OTHERS: Templates = {
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
-    "own_program": "Steadykit cannot see what a user program compiles",
+    "own_program": "it uses no framework whose compilations Steadykit can count",
+    "compilations_not_counted": "its framework does not say what it compiled ({error})",
+    "compiler_switched_off": "its compiler is switched off by {by}",
+    "no_profiler": "its framework has no profiler that shows what runs",
+    "profiler_failed": "its framework's profiler failed ({error})",
+    "several_frameworks": "several frameworks are imported, and what the step returns is of none or of several",
+    "fit_is_over": "a fit has no further step",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
     "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
     "threads_by_environment": "environment variables set the number of threads",
@@ -138,6 +144,13 @@ OTHERS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
+    "not_compiled": "{by} compiled nothing",
+    "compiled_nonetheless": "{by} compiled it nonetheless",
+    "compiler_off": "{switch} switches its compiler off",
+    "work_left_out": "its compiler left out nearly all of the {flops_asked:,.0f} FLOPs that a step asks for",
+    "constant_inputs": "its inputs are constants: a step computes {flops:,.0f} of the {flops_asked:,.0f} FLOPs that it "
+    "asks for",
+    "products_left_out": "its graph runs {products} of {products_asked} products",
     # Why the first hour on a device could not check something.
     "nothing_to_check": "the run has nothing that it could check",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
@@ -311,6 +324,8 @@ ALWAYS: Templates = {
     "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
+    "mode_differs": "MODE NOT RUN: what {cell} ran is not its compile mode",
+    "work_missing": "WORK LEFT OUT: {cell} does not do what its step asks for; do not compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
     "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
@@ -430,7 +445,7 @@ OF_MARKS: dict[str, Templates] = {
 # The letter behind the value.
 LETTERS = {"is_disturbed": " c", "sustained_differs": " †", "process_shared": "*", "warm_start": " w"}
 # These are bad enough to be printed in bold.
-LOUD = ("parity_differs", "energy_modelled")
+LOUD = ("parity_differs", "energy_modelled", "mode_differs", "work_missing")
 # Every code with words.
 REASONS: Templates = (
     OTHERS

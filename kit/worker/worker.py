@@ -48,7 +48,7 @@ from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters
 from kit.version import __version__
-from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device
+from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device, what_ran
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
@@ -314,8 +314,13 @@ class _Worker:
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        if isinstance(running.program, UserProgram):
+            running.program.begin()
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
+            if isinstance(running.program, UserProgram):
+                # It may compile as it likes until it is measured.
+                running.compiled_before = running.program.compilations()
         batches = running.batches
         if isinstance(running.program, UserProgram) and not request.is_block:
             batches = running.program.checked_batches()
@@ -375,7 +380,7 @@ class _Worker:
         program = running.program
         before, after = running.compiled_before, program.compilations()
         if before is not None and before.count is not None and after.count is not None:
-            after = replace(after, count=after.count - before.count)
+            after = replace(after, count=after.count - before.count, before=before.count)
         used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
         part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
@@ -383,16 +388,18 @@ class _Worker:
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             part.failure = Failure(phase="steady", reason=why)
             return Done(part=part)
+        part.settings = program.settings()
         if isinstance(program, UserProgram):
             part.output_unchecked = program.why_unchecked()
         if running.cell.device != HOST_DEVICE:
-            part.settings = program.settings()
             part.empty_wait_ns = empty_wait_ns(program)
         if request.event_steps:
             part.device_events = timed_on_device(program, running.batches, request.event_steps)
         begin_ns = clock.now_ns()
         if not request.proves:
             return Done(part=part)
+        if isinstance(program, UserProgram) or request.program in self._inputs:
+            part.ran = what_ran(program, running.batches)
         part.add(self._proof(request.program, running))
         return _timed(begin_ns, part)
 

@@ -16,7 +16,7 @@ from kit.profile.cell import Variant
 from kit.profile.facts import Accelerator, device_facts
 from kit.profile.fields import reason
 from kit.profile.instruments import Energy, SensorResponse
-from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads
+from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads, WhatRan
 
 MS, S = b.MS, b.S
 BUS = "0000:65:00.0"
@@ -142,6 +142,101 @@ row("parity_with_cpu", partial(on_both, 0.0, parity=None), lacks="no_parity")
 row("parity_with_cpu", both)
 for rule in ("loss_not_finite", "missing_cell", "empty_input", "sampling_gaps"):
     row(rule, b.profile)
+MLP_FLOPS = {"flops_asked": 5e8, "flops": 1e5}
+
+
+def mode_ran(runs, backend="torch", compile_mode="compile", **launch):
+    launch = {"ran": WhatRan(runs=runs)} | launch
+    return partial(cells, b.member(backend, compile_mode=compile_mode, launch=launch))
+
+
+def off(switch, count=0, **more):
+    return Compilations(count=count, reason=reason("compiler_switched_off", by=switch), **more)
+
+
+NONE_COMPILED = {"recompiles": Compilations(count=0, before=0)}
+NOT_COMPILED = "bad not_compiled "
+row("not_compiled", mode_ran({"inductor": 2, "operation": 40}))
+row("not_compiled", mode_ran({"operation": 79}), NOT_COMPILED + "torch", by="TorchInductor", launches=3)
+# TorchDynamo captured it, and gave it to another compiler than Inductor.
+row("not_compiled", mode_ran({"dynamo": 1, "operation": 79}), NOT_COMPILED + "torch")
+row("not_compiled", mode_ran({}, **NONE_COMPILED), NOT_COMPILED + "torch", by="TorchInductor")
+switched = {"recompiles": off("TORCHDYNAMO_DISABLE", before=0)}
+row("not_compiled", mode_ran({"operation": 79}, **switched), "bad compiler_off torch", switch="TORCHDYNAMO_DISABLE")
+for runs, wanted in (({"operation": 9}, ""), ({"operation": 9, "inductor": 1}, "warning compiled_nonetheless torch")):
+    row("not_compiled", mode_ran(runs, compile_mode="eager"), wanted)
+for mode, runs, wanted in (
+    ("eager", {"operation": 201}, ""),
+    ("eager", {"operation": 201, "graph": 2}, ""),
+    ("eager", {"xla": 1}, "warning compiled_nonetheless tensorflow"),
+    ("graph", {"graph": 1}, ""),
+    ("graph", {"graph": 1, "xla": 4}, "warning compiled_nonetheless tensorflow"),
+    ("graph", {"operation": 201}, NOT_COMPILED + "tensorflow"),
+    ("xla", {"xla": 1}, ""),
+    ("xla", {"graph": 1}, NOT_COMPILED + "tensorflow"),
+):
+    row("not_compiled", mode_ran(runs, "tensorflow", mode), wanted)
+row("not_compiled", mode_ran({}, "jax", "jit", **NONE_COMPILED), NOT_COMPILED + "jax", by="XLA")
+# Another tracer may show what an accelerator runs.
+on_gpu = b.member("tensorflow", compile_mode="xla", device="gpu", launch={"ran": WhatRan(runs={"graph": 1})})
+row("not_compiled", partial(cells, on_gpu))
+failed = {"ran": WhatRan(reason=reason("profiler_failed", error="E: x")), "recompiles": None}
+row("not_compiled", mode_ran({}, **failed), lacks="profiler_failed")
+row("not_compiled", mode_ran({}, ran=None, recompiles=Compilations(count=0)), lacks="not_recorded")
+row("not_compiled", partial(cells, b.member("fake", compile_mode="other")))
+
+
+def program(**launch):
+    member = b.member("program", 3.0, "mine", precision="own", compile_mode="own", feed="own", launch=launch)
+    return partial(cells, member)
+
+
+for rule in ("not_compiled", "work_left_out"):
+    row(rule, program(ran=WhatRan(runs={"operation": 9}, flops=5e8)))
+row(
+    "not_compiled", program(recompiles=off("JAX_DISABLE_JIT")), "warning compiler_off program", switch="JAX_DISABLE_JIT"
+)
+row(
+    "not_compiled",
+    program(recompiles=Compilations(count=0, before=0, tried=2)),
+    "warning compiler_failed program",
+    tried=2,
+)
+row("not_compiled", program(recompiles=Compilations(count=0, before=1, tried=2)))
+row("not_compiled", program(recompiles=Compilations(count=None, reason=reason("own_program"))), lacks="own_program")
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, **MLP_FLOPS)), "bad work_left_out program", flops=1e5)
+folded = WhatRan(runs={"xla": 1}, arguments_b=0, **MLP_FLOPS)
+row("work_left_out", program(ran=folded), "bad constant_inputs program")
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, flops=3e8, flops_asked=5e8)))
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, flops_asked=5e8)))
+pruned = WhatRan(runs={"graph": 1}, products=0, products_asked=4)
+row("work_left_out", program(ran=pruned), "bad products_left_out program", products_asked=4)
+row("work_left_out", program(ran=replace(pruned, products=2)))
+row("work_left_out", program(ran=None), lacks="not_recorded")
+row("work_left_out", partial(cells, b.member("torch")))
+
+LOWERED = "warning precision_lowered torch"
+for settings, wanted in (
+    ({"float32_matmul_precision": "highest", "mkldnn.matmul.fp32_precision": "ieee"}, ""),
+    ({"float32_matmul_precision": "high"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "mkldnn.conv.fp32_precision": "bf16"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "ONEDNN_DEFAULT_FPMATH_MODE": "BF16"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "DNNL_DEFAULT_FPMATH_MODE": "STRICT"}, ""),
+    ({"tensor_float_32": "True"}, LOWERED),
+    ({"tensor_float_32": "False", "TF_SET_ONEDNN_FPMATH_MODE": "BF16"}, LOWERED),
+    ({"jax_default_matmul_precision": "None"}, ""),
+    ({"jax_default_matmul_precision": "bfloat16"}, LOWERED),
+):
+    row("precision_lowered", partial(cells, b.member("torch", launch={"settings": settings})), wanted)
+for settings, wanted in (
+    ({"jax_default_matmul_precision": "None"}, LOWERED),
+    ({"float32_matmul_precision": "highest (NVIDIA_TF32_OVERRIDE=1)"}, LOWERED),
+    ({"float32_matmul_precision": "high (NVIDIA_TF32_OVERRIDE=0)"}, ""),
+):
+    row("precision_lowered", partial(cells, b.member("torch", device="gpu", launch={"settings": settings})), wanted)
+row("precision_lowered", partial(cells, b.member("torch", launch={"settings": {}})), lacks="not_recorded")
+tf32 = b.member("torch", precision="tf32", device="gpu", launch={"settings": {"float32_matmul_precision": "high"}})
+row("precision_lowered", partial(cells, tf32))
 row("recompiles", partial(both, "cpu", recompiles=Compilations(count=2)), twice("warning", "recompiles"), recompiles=6)
 
 

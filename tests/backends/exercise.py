@@ -167,6 +167,48 @@ class Exercise:
             train.predict(small.random_batches(network, batch=3)[0])
             return losses, train.compilations(), infer.compilations()
 
+    def what_ran(self, mode, switch=""):
+        """What ran in a step of a mode, with a switch of the framework set, and what was compiled until then."""
+        network = small.small_mlp("adam")
+        with self._switched(switch):
+            program = self._build(network, compile_mode=mode)
+            batches = small.random_batches(network)
+            self._run(program, batches[:2])
+            return program.what_ran(program.put(batches[0])), program.compilations()
+
+    @contextmanager
+    def _switched(self, switch):
+        """With what leaves a mode's name as it is, and lets something else run."""
+        with ExitStack() as patched:
+            if self._name == "torch":
+                from torch._dynamo import config as dynamo
+                from torch._inductor import config as inductor
+
+                patched.enter_context(mock.patch.dict(os.environ, TORCHDYNAMO_DISABLE=str(int(switch == "variable"))))
+                patched.enter_context(dynamo.patch(disable=switch == "config", suppress_errors=switch == "no compiler"))
+                if switch == "no compiler":
+                    patched.enter_context(inductor.patch({"cpp.cxx": (None, "/none"), "force_disable_caches": True}))
+                if switch == "other compiler":
+                    patched.enter_context(dynamo.patch(debug_backend_override=">=0:eager"))
+            if self._name == "jax":
+                jax = self._module.jax
+                jax.config.update("jax_disable_jit", bool(switch))
+                patched.callback(jax.config.update, "jax_disable_jit", False)
+            yield
+
+    def refused_switch(self):
+        """What JAX says of a program that it cannot compile."""
+        with self._switched("JAX_DISABLE_JIT"):
+            try:
+                self._build(small.small_mlp("adam"))
+            except BackendError as error:
+                return str(error)
+
+    def precision(self, switch):
+        """The settings of a float32 program on a CPU, with a switch set."""
+        with mock.patch.dict(os.environ, dict(switch)):
+            return self._build(small.small_mlp("adam")).settings()
+
     def refusal(self):
         network = small.small_mlp("sgd")
         try:

@@ -25,7 +25,8 @@ from jax._src.lib import _jax
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from kit.backends.entry import keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.jax import proof
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import (
@@ -40,7 +41,7 @@ from kit.backends.protocol import (
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import Compilations
+from kit.profile.schema import Compilations, WhatRan
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -65,7 +66,7 @@ class JaxProgram(Program):
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
         self._mesh = mesh
-        self._on_gpu = cell.device == "gpu"
+        self._on_cpu, self._on_gpu = cell.device == "cpu", cell.device == "gpu"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
         self._train = cell.traits.trains
@@ -133,6 +134,8 @@ class JaxProgram(Program):
     def settings(self) -> dict[str, str]:
         """Return the precision of products, and the memory settings of a GPU. XLA tries kernels and takes the best."""
         precision = str(jax.config.jax_default_matmul_precision)
+        if self._on_cpu:
+            return {"jax_default_matmul_precision": precision} | variables_set()
         if self._on_gpu:
             precision = tf32_setting(precision)
         settings = {"jax_default_matmul_precision": precision, "autotuning": "XLA's"}
@@ -143,6 +146,11 @@ class JaxProgram(Program):
     def compilations(self) -> Compilations:
         """Count the executable: `step` calls nothing else."""
         return Compilations(count=int(self._executable is not None))
+
+    def what_ran(self, _batch: DeviceBatch) -> WhatRan:
+        """Return what the executable costs: `step` calls nothing else."""
+        flops, arguments_b = proof.cost_of(self._executable.runtime_executable())
+        return WhatRan(runs={"xla": 1}, flops=flops, arguments_b=arguments_b)
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
         """Return the step. The loss is a mean, so on several devices the partitioner averages gradients."""
@@ -210,6 +218,8 @@ class JaxBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""
+        if (switch := proof.switched_off()) is not None:
+            raise BackendError(f"{switch.values['by']} switches jax.jit off, and nothing can be compiled; unset it")
         # Nothing compiled earlier is reused, but where the run says so.
         jax.config.update("jax_enable_compilation_cache", bool(os.environ.get(COMPILE_CACHE)))
         set_precision(cell)

@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
-from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import (
+    ONEDNN_PRECISION,
+    BackendError,
+    keeps_defaults,
+    keeps_precision,
+    tf32_setting,
+    variables_set,
+)
 from kit.backends.protocol import (
     ALONE,
     HEARTBEAT_LIMIT_S,
@@ -41,12 +48,13 @@ from kit.backends.protocol import (
     all_reduces,
     kernel_ops,
 )
+from kit.backends.tensorflow import proof
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.environment import COLLECTIVE_PACK_B
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import Compilations
+from kit.profile.schema import Compilations, WhatRan
 from kit.sensors import tpu_chips
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
@@ -157,6 +165,8 @@ class TensorFlowProgram(Program):
         switch = tf.config.experimental.tensor_float_32_execution_enabled()
         if self._tpu:
             return {"tensor_float_32": str(switch)} | variables_set()
+        if not self._asynchronous:
+            return {"tensor_float_32": str(switch)} | variables_set("TF_SET_ONEDNN_FPMATH_MODE", *ONEDNN_PRECISION)
         settings = {
             "tensor_float_32": tf32_setting(switch),
             "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),
@@ -172,7 +182,13 @@ class TensorFlowProgram(Program):
         """Return how often TensorFlow traced the step; XLA compiles each trace once."""
         if self._eager:
             return Compilations(count=None, reason=reason("eager"))
-        return Compilations(count=self._function.experimental_get_tracing_count())
+        return Compilations(count=self._function.experimental_get_tracing_count(), reason=proof.switched_off())
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:
+        """Return what TensorFlow's profiler sees of one more step. Of a TPU it sees nothing on the host."""
+        if self._tpu:
+            return WhatRan(reason=reason("no_profiler"))
+        return proof.what_ran(self, batch)
 
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         return (lambda *batch: tpu_strategy().run(step, args=batch)) if self._tpu else step
