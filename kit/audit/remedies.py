@@ -24,6 +24,11 @@ REMEDIES = {
     "cool_machine": "Check the cooling, or fix a lower clock: cpupower frequency-set",
     "whole_cores": "Pin to one CPU of each core (taskset -c); kit doctor names them",
     "one_node": "Keep the run on one node: numactl --cpunodebind=0 --membind=0",
+    "what_grows": "Look for what each step adds to: a list or cache, results that keep their graph, traces of new "
+    'functions; or give the program a "reset"',
+    "longer_warm_up": "Warm up for longer (warmup_s in the suite), or see what changes: kit show lists the blocks",
+    "reset_state": 'Give the program a "reset" that puts weights and optimizer state back',
+    "flush_denormals": 'Flush them (torch.set_flush_denormal(True)), or give the program a "reset"',
     "log_recompiles": "Set {setting} to log the reason",
     "resident_batches": "Prepare batches ahead of time, or keep them on the device (--feed device shows the gain)",
     "see_latency": "Compare median, p95 and p99 (--wide), or judge by the median step (--by latency)",

@@ -33,6 +33,7 @@ from kit.profile.fields import (
     FileName,
     Fraction,
     Int64,
+    Loss,
     MeanNs,
     Positive,
     Precision,
@@ -60,6 +61,9 @@ PhaseName = Literal[
     "start", "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "energy", "evaluate",
     "parity", "finish",
 ]  # fmt: skip
+# With which weights and optimizer state a block begins: "restored": those of the launch's begin; "reset": the user
+# program's own function was called; "left": as the steps before have left them, which inference and a fit keep.
+BlockBegin = Literal["restored", "reset", "left"]
 # "blocks": workers took turns within a cycle; "sequential": each ran all its blocks before the next began.
 Turns = Literal["blocks", "sequential"]
 FigureName = Literal[
@@ -132,6 +136,9 @@ class Blocks(msgspec.Struct, kw_only=True):
     steps: list[Positive] = []  # timed together
     duration_ns: list[TimeNs] = []  # of these
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
+    # Medians of the first and of the last third of these steps; both empty: not recorded.
+    early_ns: list[TimeNs | None] = []
+    late_ns: list[TimeNs | None] = []
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
@@ -141,7 +148,7 @@ class Blocks(msgspec.Struct, kw_only=True):
         if not (
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
-            and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
+            and {len(self.early_ns), len(self.late_ns), len(self.waited_steps), len(self.per_wait)} <= {0, count}
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
@@ -267,6 +274,23 @@ class Compilations(msgspec.Struct, frozen=True, kw_only=True):
     graph_breaks: Count | None = None
 
 
+class ComputedNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What the steps of a launch computed with: whether each block began alike, and what became of the numbers.
+
+    A loss is the one number that a step returns: of the very first step, and of the last step of a block.
+    """
+
+    blocks_begin: BlockBegin
+    first_step_loss: Loss | None = None
+    first_block_loss: Loss | None = None
+    last_block_loss: Loss | None = None  # each null where it was not finite, too
+    loss_reason: Reason | None = None  # why no block has a loss
+    state_numbers: Count = 0  # floating-point numbers of weights and optimizer state that were looked at, at the end
+    denormal_share: Fraction | None = None  # of these
+    denormal_reason: Reason | None = None  # why null
+    was_not_finite: bool = False  # one of these numbers, or a loss
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a launch did not finish."""
 
@@ -302,6 +326,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
     fit: Fit | None = None
+    numbers: ComputedNumbers | None = None  # null: not recorded, or an operation, which has none
     parity: Parity | None = None
     kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
     failure: Failure | None = None

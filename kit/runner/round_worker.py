@@ -35,6 +35,7 @@ from kit.runner.warm_up_and_blocks import (
     pace_ns,
     probe_segments,
     probed_pace,
+    third_ns,
     warm_up_segment,
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
@@ -64,6 +65,10 @@ SHARED_PROCESS_ENDED = "shared_process_ended"
 MEASURING = ("warmup", "steady", "energy")
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
 LIMIT_S = 900.0
+
+# A long block's part of fewer steps begins where the part before it ended. To restore takes less than an update of all
+# weights, so it takes less than a hundredth of a part of so many steps, whose joules it is in.
+STEPS_A_RESTORE = 100
 
 Result = TypeVar("Result")
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
@@ -203,7 +208,7 @@ class RoundWorker:
 
         def block() -> tuple[Blocks, Steps]:
             segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
-            measured, waits_ns = self._measure("steady", program, segments, is_block=True)
+            measured, waits_ns = self._measure("steady", program, segments, is_block=True, restores=True)
             program.pace = program.pace.after(segments, waits_ns)
             groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
@@ -221,7 +226,10 @@ class RoundWorker:
             steps = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
                 segment = long_segment(program.pace, left_s)
-                measured, (waits_ns,) = self._measure("energy", program, [segment], is_block=True, is_summed=True)
+                restores = not parts or segment.steps >= STEPS_A_RESTORE
+                measured, (waits_ns,) = self._measure(
+                    "energy", program, [segment], is_block=True, is_summed=True, restores=restores
+                )
                 parts.append(measured)
                 steps, duration_ns = steps + segment.steps, duration_ns + int(waits_ns.sum())
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
@@ -248,7 +256,9 @@ class RoundWorker:
             return None
 
         def refer() -> None:
-            reference.pace = fit.refer(reference.pace, lambda segments: self._measure("steady", reference, segments))
+            reference.pace = fit.refer(
+                reference.pace, lambda segments: self._measure("steady", reference, segments, restores=True)
+            )
 
         def stretch() -> tuple[Blocks, Steps, int]:
             refer()
@@ -394,6 +404,8 @@ class RoundWorker:
             steps=[waited_ns.size if groups is None else groups.steps],
             duration_ns=[int(waited_ns.sum()) if groups is None else groups.duration_ns],
             median_ns=[round(float(np.median(waited_ns))) if waited_ns.size else None],
+            early_ns=[third_ns(waited_ns)],
+            late_ns=[third_ns(waited_ns[::-1])],
             waited_steps=[] if groups is None else [waited_ns.size],
             per_wait=[] if groups is None else [groups.per_wait],
             counters={name: [difference] for name, difference in counters.items()},
@@ -444,6 +456,7 @@ class RoundWorker:
         *,
         is_block: bool = False,
         is_summed: bool = False,
+        restores: bool = False,
     ) -> tuple[Measured, list[Steps]]:
         """Run segments of a program; return the answer, and the waits of each segment, or the sum of all."""
         self._phase = phase
@@ -453,6 +466,7 @@ class RoundWorker:
             slowdown_pct=self.spec.variant.slowdown_pct if is_block else 0.0,
             is_block=is_block,
             is_summed=is_summed,
+            restores=restores,
         )
         measured = self._asked.ask(request, self._limit_s)
         assert isinstance(measured, Measured)

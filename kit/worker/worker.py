@@ -25,14 +25,23 @@ from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
 from kit.backends.entry import decided_by_environment
 from kit.backends.program.backend import HOST, UserProgram, device_of, import_function, leaves, line_in
-from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
+from kit.backends.protocol import (
+    ALONE,
+    Backend,
+    DeviceBatch,
+    RankGroup,
+    Runnable,
+    StepOutput,
+    Stepping,
+    all_reduces,
+)
 from kit.devices import DEVICES, worker_environment
 from kit.errors import KitError
 from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
 from kit.profile.consistency import SHRINKING
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Compilations, Failure, LaunchPart, Phase, Rank, Threads
+from kit.profile.schema import BlockBegin, Compilations, Failure, LaunchPart, Phase, Rank, Threads
 from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters
@@ -59,8 +68,10 @@ from kit.worker.messages import (
     Score,
     Trace,
 )
+from kit.worker.numbers import Losses
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
+from kit.workloads.device_operations import is_operation
 from kit.workloads.parity_proof import PARITY_BATCH
 from kit.workloads.seeded_arrays import Epochs, initial_weights
 
@@ -104,6 +115,8 @@ class _Running:
         self.compiled_before: Compilations | None = None  # after the first step
         self.output: StepOutput = None  # of the last step
         self.thread_use: ThreadUse | None = None  # since its first block
+        self.losses = Losses()
+        self.is_restored = False  # before each block
 
 
 class _Worker:
@@ -263,6 +276,8 @@ class _Worker:
         tokens = running.program.tokens if isinstance(running.program, UserProgram) else None
         done = _timed(begin_ns, LaunchPart(backend_version=backend.version, tokens=tokens))
         done.part.device_ids = DEVICES[prepared.device].ids(wanted)
+        if running.cell.traits.trains and request.program not in self._fits:
+            running.program.keep()  # not in the time of the build
         return done
 
     def _trace(self, request: Trace) -> Done:
@@ -284,6 +299,8 @@ class _Worker:
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        if request.restores:
+            running.is_restored = running.program.restore()
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
         before = counters.read()
@@ -293,6 +310,9 @@ class _Worker:
         after = counters.read()
         waits_ns = stamps.intervals_ns(self._calibration)
         self._check(running, waits_ns, request)
+        is_cycle = request.is_block and not request.is_summed
+        if is_cycle or running.compiled_before is None:
+            running.losses.add(running.program, running.output, is_block=is_cycle)
         resident_b = None
         if running.compiled_before is None:
             running.compiled_before = running.program.compilations()
@@ -337,6 +357,10 @@ class _Worker:
         used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
         part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
+        if not is_operation(running.cell):
+            is_program = isinstance(program, UserProgram)
+            begin: BlockBegin = ("reset" if is_program else "restored") if running.is_restored else "left"
+            part.numbers = running.losses.numbers(begin, program)
         if not np.isfinite(program.to_host(running.output)).all():
             # Nonsense is not timed: a network that diverged skips work on some hardware.
             part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
