@@ -20,6 +20,12 @@ from planted_files import plant
 
 STANDIN = Path(__file__).parent / "standins/processor"
 CPU = "sys/devices/system/cpu"
+# py-cpuinfo reads the kernel's file by `cat`, and leaves CPUID alone where SELinux forbids to run what was written.
+CAT = """\
+#!/bin/sh
+[ "$*" = /proc/cpuinfo ] && set -- "$PLANTED_PROCESSOR/proc/cpuinfo"
+exec /bin/cat "$@"
+"""
 
 
 class Processor(NamedTuple):
@@ -142,6 +148,8 @@ def plant_processor(folder: Path, name: str) -> dict[str, str]:
         "proc/cpuinfo": "".join(f"processor\t: {cpu}\n{processor.cpuinfo}\n" for cpu in usable),
         "machine": processor.machine,
         "bin/lscpu": f"#!/bin/sh\necho '{processor.lscpu}'\n",
+        "bin/cat": CAT,
+        "bin/sestatus": "#!/bin/sh\necho 'Current mode: enforcing'\n",
         "sys/devices/system/node/node0/cpulist": f"{usable[0]}-{usable[-1]}\n",
     }
     files |= {f"{CPU}/{path}": f"{text}\n" for path, text in processor.files.items()}
@@ -150,7 +158,8 @@ def plant_processor(folder: Path, name: str) -> dict[str, str]:
         core = usable[first : first + processor.threads_a_core]
         files[f"{CPU}/cpu{cpu}/topology/thread_siblings_list"] = ",".join(map(str, core)) + "\n"
         files |= {f"{CPU}/cpu{cpu}/{path}": f"{text}\n" for path, text in processor.of_each_cpu.items()}
-    (plant(folder, files) / "bin/lscpu").chmod(0o755)
+    for program in (plant(folder, files) / "bin").iterdir():
+        program.chmod(0o755)
     path = [os.fspath(folder / "bin"), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     return {"PLANTED_PROCESSOR": os.fspath(folder), "PATH": os.pathsep.join(path)}
 

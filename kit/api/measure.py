@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from kit.api.argument_types import checks_types
 from kit.api.profiles import Profiles
 from kit.api.sent_programs import send
 from kit.errors import KitError
@@ -22,6 +23,7 @@ from kit.suites.suite import VARIANT_NAME
 ProgramToMeasure = str | Callable[..., Any]
 
 
+@checks_types("programs", "batch", "variants")
 def measure(
     programs: Mapping[str, ProgramToMeasure],
     *,
@@ -36,8 +38,8 @@ def measure(
     energy_s: float | None = None,
     reuse_compiled: bool = False,
     quick: bool = False,
-    label: str = "",
-    out: str | os.PathLike[str] = "",
+    label: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Profiles:
     """Measure programs against each other, and write their profile.
@@ -60,7 +62,7 @@ def measure(
         reuse_compiled: later rounds start from what the first one compiled.
         quick: fewer rounds, and shorter ones.
         label: of the run, in tables.
-        out: the profile, or its folder; "": a new name in the working directory.
+        out: the profile, or its folder; None: a new name in the working directory.
         force: replace the profile at `out`.
 
     Returns:
@@ -87,7 +89,7 @@ def measure(
             f'variants is {variants!r}; give a dictionary, as {{"old": "python=/envs/old/bin/python", "new": ""}}'
         )
     for name, program in programs.items():
-        if not VARIANT_NAME.fullmatch(name):
+        if not isinstance(name, str) or not VARIANT_NAME.fullmatch(name):
             raise KitError(f"{name!r} is not a name of a program; use letters, digits and . _ + -, such as compiled")
         if not (isinstance(program, str) or callable(program)):
             raise KitError(f"program {name} is a {type(program).__name__}; give a function, or FILE.py:FUNCTION")

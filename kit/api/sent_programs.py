@@ -16,9 +16,10 @@ import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
+from functools import cache
 from io import BytesIO
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from kit.errors import KitError
@@ -32,11 +33,15 @@ LOADER = '''"""Steadykit wrote this file: it loads the function {name} of whoeve
 SHA-256 of what is loaded: {sha256}
 """
 
-from kit.api.sent_programs import received
+from kit.api.sent_programs import received, sent_with
 
 
 def program({parameters}):
-    return received(__file__)({arguments})
+    return received(__file__, __name__)({arguments})
+
+
+def __getattr__(name):
+    return sent_with(__file__, __name__, name)
 '''
 
 
@@ -104,8 +109,15 @@ def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no 
     return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
-def received(program_file: str) -> Callable[..., Any]:
-    """Return the function that was sent with a program's file. Exceptions of unpickling it pass."""
+@cache
+def received(program_file: str, module: str) -> Callable[..., Any]:
+    """Return the function that was sent with a program's file. Exceptions of unpickling it pass.
+
+    Args:
+        program_file: the loader.
+        module: as which the loader is imported. What was sent with the function belongs to it from now on, so that
+            processes that the program spawns find it.
+    """
     # Steadykit wrote the file, for this user alone.
     version, sources, folder, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
     if version != sys.version_info[:2]:
@@ -117,4 +129,26 @@ def received(program_file: str) -> Callable[..., Any]:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     loaded: Callable[..., Any] = pickle.loads(function)
+    for value in _names_around(loaded).values():
+        if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
+            value.__module__ = module
     return loaded
+
+
+def sent_with(program_file: str, module: str, name: str) -> Any:  # noqa: ANN401 - whatever the sender's module holds
+    """Return what the function that was sent calls by this name.
+
+    Raises:
+        AttributeError: it calls nothing so.
+    """
+    names = {} if name.startswith("__") else _names_around(received(program_file, module))
+    if name not in names:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return names[name]
+
+
+def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the global names of a function, of a method, of a partial call, or of an object that is called."""
+    inner = getattr(function, "func", function)
+    inner = inner if hasattr(inner, "__globals__") else type(inner).__call__
+    return getattr(inner, "__globals__", {})

@@ -8,9 +8,11 @@ Variants of one run differ on purpose: only cells of one variant are compared wi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 
+from kit.audit.remedies import TCMALLOC, again
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.same_code import same_code as code_in_common
@@ -81,6 +83,7 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
         set_by = identity.text(f"environment_set_by.{name}") or "not recorded"
     if variant is not None and variant.env.get(name) == value:
         set_by = f"variant {variant.name}"
+    remedy = "leave_out_of_variant" if set_by.startswith("variant ") else "set_for_all"
     values = {
         "variable": name,
         "value": value,
@@ -93,14 +96,15 @@ def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[
         values,
         100 * (1 - bound_count / free_count) if held_back else 0.0,
         severity="warning" if held_back else "note",
-        remedy=reason("set_for_all", name=name),
+        remedy=again(remedy, [*bound, *free], {}, name=shlex.quote(name)),
         explains=None if held_back else (),
         cell_key=bound[0].key,
     )
 
 
 def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
-    return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
+    """Return the value of each cell, by the name of its row."""
+    return ", ".join(f"{cell.sample.name}: {value}" for cell, value in zip(cells, values, strict=True))
 
 
 @rule("bad", "other_code")
@@ -124,7 +128,7 @@ def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
             yield not_recorded("imported")
 
 
-@rule("warning", "equal_threads", on="cpu")
+@rule("warning", on="cpu")
 @says("{who}: the compared cells use different numbers of threads: {threads}.")
 def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups whose cells computed with different numbers of threads."""
@@ -145,12 +149,12 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 {"threads": _listed(alike, counts)},
                 100 * (1 - min(counts) / max(counts)),
                 severity="note" if is_note else "warning",
-                remedy=None if is_note else reason("equal_threads"),
+                remedy=None if is_note else again("equal_threads", alike, {"threads": [max(counts)]}),
                 cell_key=alike[counts.index(min(counts))].key,
             )
 
 
-@rule("warning", "same_precision", on="accelerator")
+@rule("warning", on="accelerator")
 @says("{who}: the compared cells multiply float32 at different precision: {settings}.")
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
@@ -169,10 +173,11 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 yield not_recorded("settings")
             elif len(set(full)) > 1:
                 values = {"settings": _listed(alike, [value for _, value in known])}
-                yield Found(values, 100.0, cell_key=alike[full.index(False)].key)
+                remedy = again("same_precision", alike, {"precision": ["float32"]})
+                yield Found(values, 100.0, cell_key=alike[full.index(False)].key, remedy=remedy)
 
 
-@rule("warning", "same_allocator")
+@rule("warning")
 @says("{who}: the allocator differs: {settings} here, but not for {others}.")
 def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework runs with allocator settings that another lacks."""
@@ -187,4 +192,6 @@ def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         more = known - set[str].intersection(*settings.values())
         if more:
             others = ", ".join(other for other in settings if other != backend)
-            yield Found({"settings": ", ".join(sorted(more)), "others": others}, cell_key=first[backend])
+            values = {"settings": ", ".join(sorted(more)), "others": others}
+            remedy = again("same_allocator", group, {}, **TCMALLOC)
+            yield Found(values, cell_key=first[backend], remedy=remedy)

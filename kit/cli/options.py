@@ -21,6 +21,7 @@ from kit.report.report_table import Report
 
 if TYPE_CHECKING:
     from kit.compare.meter import Meter
+    from kit.profile.schema import Profile
 
 
 class FiniteRange(click.FloatRange):
@@ -136,6 +137,21 @@ def read_meter(file: Path | None) -> Meter | None:
     from kit.compare.meter import Meter
 
     return Meter(file)
+
+
+def labelled_profiles(paths: Sequence[Path], meter_file: Path | None = None) -> list[tuple[str, Profile]]:
+    """Return profiles with their labels; with the log of an external meter, their joules are the meter's."""
+    from kit.profile.store import read_profile
+
+    labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    if (meter := read_meter(meter_file)) is None:
+        return labelled
+    labelled = [
+        (label, meter.replaces_joules_of(label, profile) if profile.measured else profile)
+        for label, profile in labelled
+    ]
+    meter.note()  # it raises where the log is of another time altogether
+    return labelled
 
 
 def format_options(command: F, formats: Sequence[str] = FORMATS) -> F:

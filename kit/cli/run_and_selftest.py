@@ -200,6 +200,7 @@ def say_failures(running: RunUnderWay) -> None:
     """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
     from kit.report.reasons_in_words import sentence
+    from kit.worker.messages import RAISED
 
     names = cell_names(running.plan.cells)
     for launch in running.failed:
@@ -207,9 +208,10 @@ def say_failures(running: RunUnderWay) -> None:
         assert failure is not None
         phase = failure.phase.replace("_", " ")
         say(f"failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}")
-        # The sentence names the line of a user's program.
-        tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
-        for line in tail[-STDERR_LINES_SHOWN:]:
+        tail = failure.stderr_tail
+        if failure.reason.code == "program_raised":  # the sentence names the line of a user's program
+            tail = tail.rpartition(RAISED)[0]
+        for line in tail.splitlines()[-STDERR_LINES_SHOWN:]:
             click.echo(printable(f"  {line}"), err=True)
 
 

@@ -26,7 +26,7 @@ from kit.devices import DEVICES
 from kit.environment import FRAMEWORK_DEFAULTS, REVISION
 from kit.fingerprint import private
 from kit.fingerprint.private import is_secret, recorded
-from kit.fingerprint.this_machine import container, processor
+from kit.fingerprint.this_machine import CpuInfo, container, processor
 from kit.profile.facts import FINGERPRINT_B, Accelerator, Identity, Values, device_facts, fact_of
 from kit.profile.fields import Reason, reason
 from kit.profile.store import sha256_of
@@ -37,7 +37,7 @@ PACKAGES = (
     "numpy", "scipy", "ml-dtypes", "opt-einsum", "mkl", "intel-openmp", "tbb", "onednn",
     "nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12", "nvidia-cublas",
     "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-ml-py",
-    "cffi", "msgspec", "psutil",
+    "cffi", "msgspec", "psutil", "py-cpuinfo",
 )  # fmt: skip
 # Prefixes of environment variables, one or more for each library: new versions bring new variables.
 PREFIXES = (
@@ -83,6 +83,7 @@ def identity(
     names_only: bool = False,
 ) -> Identity:
     """Identify this machine, once a run; `software` explains the arguments."""
+    cpu_info = CpuInfo()  # it works while the others are asked
     reasons: dict[str, Reason] = {}
     accelerators: list[Accelerator] = []
     for kind, device in DEVICES.items():
@@ -91,12 +92,13 @@ def identity(
             reasons[kind] = listed
         else:
             accelerators += listed
+    installed = software(reasons, pythons, packages, prefixes, names_only=names_only)
     facts = {
-        **processor(reasons),
+        **processor(reasons, cpu_info.answer()),
         "memory_b": psutil.virtual_memory().total,
         **device_facts(accelerators),
         **container().facts,
-        **software(reasons, pythons, packages, prefixes, names_only=names_only),
+        **installed,
         "hostname_sha256": private.hashed(hashlib.sha256(platform.node().encode()).hexdigest()),
     }
     # Before it is hashed: the profile is written with what is hashed.

@@ -57,7 +57,7 @@ def _device(title: str, grade: Grade | None = None, form: Form = "setting") -> F
 
 
 # Distributions that no measured step runs through: the kit's profiles, sensors and statistics need them.
-OF_THE_KIT = ("cffi", "msgspec", "psutil", "scipy", "nvidia-ml-py")
+OF_THE_KIT = ("cffi", "msgspec", "psutil", "py-cpuinfo", "scipy", "nvidia-ml-py")
 
 # In the order in which differences and lines are listed. A name ends in its unit.
 FACTS: dict[str, Fact] = {

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kit.compare.metrics import METRICS
+from kit.compare.naming import axes_of
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.comparison_columns import NAME, answer_cell, cell_of, name_cell, row_name, shown_columns, sides_of
 from kit.report.headline_and_notes import (
@@ -32,6 +33,8 @@ from kit.report.values_in_words import NONE, counted, one_line
 from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
 
 ROWS_MAX = 40
+# Cells that differ in these do not stand in one table.
+WORK = ("workload", "task", "device")
 GAP = 2
 EMPTY = TableCell("", is_empty=True)
 
@@ -166,6 +169,8 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     if count or comparison.mismatches:
         findings = f" ({counted(count, 'finding')})" if count else ""
         lines.append(f"why{findings}: {command}--why")
+    if path and (axes := _across(comparison)):
+        lines.append(f"side by side: {command}--rows {','.join(axes)} --columns backend")
     if not wide:
         lines.append(f"all columns: {command}--wide")
     elif path:
@@ -173,8 +178,27 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     return "\n".join(lines)
 
 
-def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
-    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
+def _across(comparison: Comparison) -> list[str]:
+    """Return the axes with several values at each of which a run's frameworks have a table of their own."""
+    groups = [group for group in comparison.groups if not group.are_operations]
+    if comparison.kind != "cells" or not all(len({row.cell.backend for row in group.rows}) > 1 for group in groups):
+        return []
+    values: dict[tuple[tuple[object, ...], str], set[frozenset[object]]] = {}  # by a group's work, and an axis
+    for group in groups:
+        cells = [row.cell for row in group.rows]
+        for axis in axes_of(cells):
+            work = tuple(cells[0].value(name) for name in WORK)
+            values.setdefault((work, axis), set()).add(frozenset(cell.value(axis) for cell in cells))
+    varying = dict.fromkeys(axis for (_, axis), of_groups in values.items() if len(of_groups) > 1)
+    return [] if "compile_mode" in varying else [axis for axis in varying if axis not in ("backend", "variant")]
+
+
+def why_report(comparison: Comparison, allowed_pct: float | None = None, file: Path | None = None) -> Report:
+    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs.
+
+    `file` is the profile of one run.
+    """
+    path = "" if file is None else shlex.quote(str(file))
     titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
         [title, row.name, answer(row)]
@@ -183,7 +207,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
         if not row.is_baseline
     ]
     if comparison.kind == "cells":
-        groups = [machine_wide(comparison), *map(explanations, comparison.groups)]
+        groups = [machine_wide(comparison, path), *(explanations(group, path) for group in comparison.groups)]
         explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
         tables = [
             _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])

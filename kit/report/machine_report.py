@@ -48,6 +48,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `kit doctor` looks at."""
 
     cpus: list[int]
+    processor: Facts  # `cpu.…`, hypervisor
     container: Facts  # `container.…`
     conditions: list[Condition]
     backends: list[ExaminedBackend]
@@ -141,13 +142,14 @@ def data_report(findings: Sequence[ExaminedData]) -> Report:
 
 def examination_report(examination: Examination) -> Report:
     """Return what `kit doctor` found; in CSV a record for each subject."""
-    cpus = f"{len(examination.cpus)} usable: {', '.join(map(str, examination.cpus))}"
+    cpus = f"{len(examination.cpus)} CPUs: {', '.join(map(str, examination.cpus))}"
+    inside = machine_lines(examination.container)
     conditions = [
         [condition.subject, "ok" if condition.fine else "note", sentence(condition.what)]
         for condition in examination.conditions
     ]
     tables = [
-        words_table("Where", {"CPUs": cpus, **machine_lines(examination.container)}.items()),
+        words_table("Where", {**facts_of(examination.processor), "usable": cpus, **inside}.items()),
         words_table("Conditions", conditions),
         _findings("Frameworks", examination.backends),
         _findings("Data", examination.data),

@@ -11,15 +11,15 @@ unresolved (2.6 × faster to 1.1 × slower)          the interval holds 1 and is
 unresolved (rounds disagree: 1.50 × slower)        the interval is so wide that it says nothing
 unresolved (1.50 × slower, not significant in 3 tests)   the interval leaves out 1, the adjusted p does not
 unresolved (1.50 × slower in 2 rounds)             a verdict needs more rounds
-unresolved (contended)            other programs disturbed both cells, and not equally
+unresolved (contended)            other programs disturbed every cycle, or unlike cells unlike
 
 JAX is the fastest: 1.83 × as fast as PyTorch.
 JAX is the fastest on gpu and cpu; comparing the fastest of each, gpu is 22 × as fast as cpu.
 
-mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
-mlp train: no, new is at most 2.6 % slower than old (9 rounds)
-mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
-mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
+mlp train: is new more than 3 % slower than old? yes: 5.1 ± 1.2 % slower (12 rounds)
+mlp train: is new more than 3 % slower than old? no: at most 2.6 % slower, one-sided (9 rounds)
+… not known yet: 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
+… not known: 2.9 ± 1.2 % slower (9 rounds); about 30 more rounds (12 minutes) would decide
 """
 
 from __future__ import annotations
@@ -28,13 +28,23 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from kit.compare.fail_if_slower import limit_slow_downs, limited_rows
 from kit.compare.fits import score_margin
 from kit.compare.metrics import METRICS
 from kit.compare.ratios import Metric
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.reasons_in_words import LETTERS, sentence
 from kit.report.values_in_words import counted, decimals, number, one_line, several
-from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, rounds_for
+from kit.stats.estimate import (
+    ALPHA,
+    ROUNDS_PRELIMINARY,
+    SAME_LEVEL,
+    SMALLEST_DIFFERENCE,
+    TIME_WORDS,
+    Estimate,
+    SlowerBy,
+    rounds_for,
+)
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
@@ -324,49 +334,59 @@ def _and(words: Sequence[str]) -> str:
 
 
 def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | None) -> list[str]:
-    """Return the answer of each row that is its group's baseline in another variant, or another program.
+    """Return the question and the answer of each row that is its baseline's cell in another variant or program.
+
+    The answer is that of `--fail-if-slower` with the same percentage.
 
     Args:
         comparison: of one run.
         precision_pct: that it was to reach.
         round_s: seconds that a round takes; null: not known.
     """
-    lines = []
-    for group in comparison.groups if comparison.kind == "cells" else ():
-        base = next((row for row in group.rows if row.is_baseline), None)
-        for row in group.rows:
-            if base is not None and row is not base and row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
-                words = _ab_answer(row, row.versus, base.name, precision_pct, round_s)
-                lines.append(one_line(f"{' '.join(group.title)}: {words}"))
+    if comparison.kind != "cells":
+        return []
+    more_rounds, lines = limit_slow_downs(comparison, precision_pct).more_rounds, []
+    bases = {
+        id(row): base for group in comparison.groups for base in group.rows if base.is_baseline for row in group.rows
+    }
+    titles = {id(row): " ".join(group.title) for group in comparison.groups for row in group.rows}
+    for name, row, shown in limited_rows(comparison, precision_pct):
+        base = bases.get(id(row))
+        if base is not None and row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
+            question = f"is {row.name} more than {precision_pct:g} % slower than {base.name}?"
+            words = _ab_answer(row, shown, precision_pct, round_s, more_rounds.get(name))
+            lines.append(one_line(f"{titles[id(row)]}: {question} {words}"))
     return lines
 
 
-def _ab_answer(row: Row, versus: Estimate | None, baseline: str, precision_pct: float, round_s: float | None) -> str:
-    if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
+def _ab_answer(row: Row, shown: SlowerBy, precision_pct: float, round_s: float | None, more_rounds: int | None) -> str:
+    """Return ``yes: 5.1 ± 1.2 % slower (12 rounds)``."""
+    versus = row.versus
+    if versus is None or versus.low is None or versus.high is None or versus.contention_pct is not None:
         return f"not known: {answer(row)}"
-    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.value("is_disturbed") else "")
-    if versus.verdict in TIME_WORDS:
-        word = "yes" if versus.verdict == "slower" else "no"
-        return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
-    # Rounded up: what it is not to be more than.
-    most_pct = max(0.1, math.ceil(1000 * (versus.high - 1)) / 10)
-    is_settled = versus.verdict == "same" or versus.count >= ROUNDS_PRELIMINARY
-    if is_settled and (versus.verdict == "same" or versus.high <= 1 + precision_pct / 100):
-        return f"no, {row.name} is at most {most_pct:.1f} % slower than {baseline} ({rounds})"
+    rounds = counted(versus.count, "round")
+    # The question has one side, so that its bound may settle it where the verdict, which has two, is open.
+    least_pct, most_pct = (100 * (end - 1) for end in versus.interval(SAME_LEVEL))
+    is_open = versus.verdict == "unresolved" and versus.modes is None
+    if shown == "slower":
+        words = (
+            f"at least {max(0.0, math.floor(10 * least_pct) / 10):.1f} % slower, one-sided" if is_open else answer(row)
+        )
+        return f"yes: {words} ({rounds})"
+    if shown == "not_slower":
+        words = f"at most {max(0.1, math.ceil(10 * most_pct) / 10):.1f} % slower, one-sided" if is_open else answer(row)
+        return f"no: {words} ({rounds})"
     half_pct = 100 * math.expm1(min(10.0, versus.half_width(1 - ALPHA)))
-    if is_settled and half_pct <= precision_pct:
-        fast_pct = 100 * (1 / versus.low - 1)
-        ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
-        return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
-    shown = "more than ±100 %"
-    if half_pct < HALF_PCT_SHOWN:
+    more, purpose = more_rounds, "would decide"
+    if versus.modes is not None or (half_pct <= precision_pct and versus.count >= ROUNDS_PRELIMINARY):
+        words = f"not known: {answer(row)} ({rounds})"
+    else:
         apart_pct, direction = 100 * math.expm1(abs(versus.mean_log)), TIME_WORDS[versus.mean_log >= 0]
-        shown = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
-    needed = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA)
-    if needed is None or needed > ROUNDS_SHOWN_MAX:
-        return f"not known yet, {shown} after {rounds}; ±{precision_pct:g} % needs far more rounds"
-    more = max(1, needed - versus.count)
+        points = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
+        words = f"not known yet: {points if half_pct < HALF_PCT_SHOWN else 'more than ±100 %'} after {rounds}"
+        needed, purpose = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA), f"for ±{precision_pct:g} %"
+        more = None if needed is None else max(1, needed - versus.count)
+    if more is None or versus.count + more > ROUNDS_SHOWN_MAX:
+        return words if versus.modes is not None else f"{words}; far more rounds {purpose}"
     minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
-    return (
-        f"not known yet, {shown} after {rounds}; about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"
-    )
+    return f"{words}; about {counted(more, 'more round')}{minutes} {purpose}"

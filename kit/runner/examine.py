@@ -11,8 +11,9 @@ from kit.compare.clean import OTHERS_MOST
 from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.fingerprint.doctor_checks import conditions
-from kit.fingerprint.this_machine import container
-from kit.profile.fields import reason
+from kit.fingerprint.this_machine import CpuInfo, container, processor
+from kit.profile.facts import Facts
+from kit.profile.fields import Reason, reason
 from kit.profile.instruments import ClockSource
 from kit.report.machine_report import Examination, Examined, ExaminedBackend, ExaminedData
 from kit.report.reasons_in_words import sentence
@@ -28,16 +29,22 @@ def examine() -> Examination:
 
     One after the other where only one process may hold a device of this machine.
     """
+    reasons: dict[str, Reason] = {}
+    # Whether other programs run is seen before this one keeps the CPUs busy.
+    checked = list(conditions(usable_cpus(), threads_here(), OTHERS_MOST))
+    cpu_info = CpuInfo()
     one_by_one = any(device.is_exclusive(1) and device.is_listed() for device in DEVICES.values())
     with ThreadPoolExecutor(max_workers=1 if one_by_one else None) as together:
+        backends = together.map(_backend, FRAMEWORKS)
         return Examination(
             cpus=usable_cpus(),
             container=container(),
             data=[_data(name) for name in DATASETS],
-            conditions=list(conditions(usable_cpus(), threads_here(), OTHERS_MOST)),
-            backends=list(together.map(_backend, FRAMEWORKS)),
+            conditions=checked,
             clocks=[_clock(source) for source in get_args(ClockSource)],
             sensors=probe_all(),
+            processor=Facts(facts=processor(reasons, cpu_info.answer()), reasons=reasons),
+            backends=list(backends),
         )
 
 

@@ -25,6 +25,7 @@ from kit.report.reasons_in_words import sentence
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import RepeatsToCome, TimeLeft, failed_cells
+from kit.runner.warm_up_and_blocks import OVERRUN_MOST
 from kit.suites.plan import Bundle, WorkerPlan
 
 # One look may fall between two bursts.
@@ -71,6 +72,7 @@ class RunProgress:
         self._others = ""  # what others took in the last cycle, where they disturbed it
         self._cycles = self._left_out = 0  # of this round
         self._any_clean = False  # cycle of the run so far
+        self._any_cut = False  # block of this round
         self._summary = summary(plan, self._time.estimate())
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -94,7 +96,7 @@ class RunProgress:
 
     def round_begins(self, number: int, shared: Sequence[Bundle]) -> None:
         """Say which round it is."""
-        self._number, self._others, self._cycles, self._left_out = number, "", 0, 0
+        self._number, self._others, self._cycles, self._left_out, self._any_cut = number, "", 0, 0, False
         self._time.round_begins(number, shared)
 
     def begins_anew(self, lost_ns: int) -> None:
@@ -112,9 +114,14 @@ class RunProgress:
         self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
 
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
-        """Say what is measured."""
+        """Say what is measured, and when its block was cut."""
         self._time.block_done(cell, blocks, left)
-        self._show(f"{cell.backend} {cell.workload} {cell.task}")
+        what, is_cut, is_news = f"{cell.backend} {cell.workload} {cell.task}", blocks.cut() > 0, not self._any_cut
+        if is_cut:
+            self._any_cut = True
+            ran = f"{blocks.steps[0]:,} of {blocks.planned_steps[0]:,} steps"
+            what += f" · block cut after {ran}, in {OVERRUN_MOST} times its planned time"
+        self._show(what, now=is_cut and is_news)
 
     def cycle_done(self, clean: int, planned: int, others: float | None, *, is_repeated: bool) -> None:
         """Say when others disturbed a cycle.
@@ -141,7 +148,7 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            none = "" if self._any_clean else " (no clean cycle yet, so no verdict between different cells)"
+            none = "" if self._any_clean else " (no clean cycle yet, so no verdict)"
             done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} disturbed{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -33,12 +33,13 @@ from kit.runner.warm_up_and_blocks import (
     is_warm,
     long_segment,
     pace_ns,
+    pieces,
     probe_segments,
     probed_pace,
     third_ns,
     warm_up_segment,
 )
-from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
+from kit.runner.worker_processes import Asked, WorkerFailed, joined, reached_by
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
@@ -208,12 +209,13 @@ class RoundWorker:
 
         def block() -> tuple[Blocks, Steps]:
             segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
-            measured, waits_ns = self._measure("steady", program, segments, is_block=True, restores=True)
+            measured, waits_ns = self._measure("steady", program, segments, is_block=True, begins_block=True)
             program.pace = program.pace.after(segments, waits_ns)
             groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
-                groups = Groups(segment.per_wait, segment.steps, int(groups_ns.sum()))
-            return self._as_blocks(cycle, measured, step_ns, groups, lead_in=segments[0].waits), step_ns
+                groups = Groups(segment.per_wait, segment.per_wait * groups_ns.size, int(groups_ns.sum()))
+            planned, lead_in = segments[-1].steps, waits_ns[0].size
+            return self._as_blocks(cycle, measured, step_ns, groups, planned=planned, lead_in=lead_in), step_ns
 
         return self._turn(program, block)
 
@@ -223,25 +225,20 @@ class RoundWorker:
 
         def long_block() -> Blocks:
             parts: list[Measured] = []
-            steps = duration_ns = span_ns = 0
+            steps = planned = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
                 segment = long_segment(program.pace, left_s)
-                restores = not parts or segment.steps >= STEPS_A_RESTORE
+                begins_block = not parts or segment.steps >= STEPS_A_RESTORE
                 measured, (waits_ns,) = self._measure(
-                    "energy", program, [segment], is_block=True, is_summed=True, restores=restores
+                    "energy", program, [segment], is_block=True, is_summed=True, begins_block=begins_block
                 )
                 parts.append(measured)
-                steps, duration_ns = steps + segment.steps, duration_ns + int(waits_ns.sum())
+                ran, part_ns = measured.ran[0] * segment.per_wait, int(waits_ns.sum())
+                steps, planned, duration_ns = steps + ran, planned + segment.steps, duration_ns + part_ns
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
-                program.pace = program.pace.after_groups(float(waits_ns.sum()) / segment.steps)
-            whole = replace(
-                parts[0],
-                span_ns=span_ns,
-                counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
-                injected_ns=sum(part.injected_ns for part in parts),
-            )
+                program.pace = program.pace.after_groups(part_ns / ran)
             groups = Groups(program.pace.per_wait, steps, duration_ns)
-            return self._as_blocks(0, whole, NO_STEPS, groups)
+            return self._as_blocks(0, joined(parts), NO_STEPS, groups, planned=planned)
 
         blocks = self._turn(program, long_block)
         if blocks is not None:
@@ -257,15 +254,18 @@ class RoundWorker:
 
         def refer() -> None:
             reference.pace = fit.refer(
-                reference.pace, lambda segments: self._measure("steady", reference, segments, restores=True)
+                reference.pace, lambda segments: self._measure("steady", reference, segments, begins_block=True)
             )
 
         def stretch() -> tuple[Blocks, Steps, int]:
             refer()
-            ran = fit.stretch(lambda segments: self._measure("steady", program, segments, is_block=True))
+            ran = fit.stretch(
+                lambda segments: self._measure("steady", program, segments, is_block=True, begins_block=True)
+            )
             if not fit.left:
                 refer()
-            return self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups), ran.step_ns, fit.left
+            blocks = self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups, planned=ran.planned)
+            return blocks, ran.step_ns, fit.left
 
         return self._turn(program, stretch)
 
@@ -381,7 +381,7 @@ class RoundWorker:
         return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
 
     def _as_blocks(
-        self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, lead_in: int = 0
+        self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, planned: int, lead_in: int = 0
     ) -> Blocks:
         """Return what was measured as the one block of `Blocks`.
 
@@ -390,6 +390,7 @@ class RoundWorker:
             measured: its edges.
             step_ns: of each step that was waited for by itself, shape (lead-in and timed steps,).
             groups: the steps that count, where they have no times of their own.
+            planned: steps that count, had it not been cut.
             lead_in: steps at its begin that are not timed.
         """
         counters = dict(zip(self._counters, measured.counters, strict=True))
@@ -408,6 +409,7 @@ class RoundWorker:
             late_ns=[third_ns(waited_ns[::-1])],
             waited_steps=[] if groups is None else [waited_ns.size],
             per_wait=[] if groups is None else [groups.per_wait],
+            planned_steps=[planned],
             counters={name: [difference] for name, difference in counters.items()},
         )
 
@@ -456,7 +458,7 @@ class RoundWorker:
         *,
         is_block: bool = False,
         is_summed: bool = False,
-        restores: bool = False,
+        begins_block: bool = False,
     ) -> tuple[Measured, list[Steps]]:
         """Run segments of a program; return the answer, and the waits of each segment, or the sum of all."""
         self._phase = phase
@@ -466,11 +468,25 @@ class RoundWorker:
             slowdown_pct=self.spec.variant.slowdown_pct if is_block else 0.0,
             is_block=is_block,
             is_summed=is_summed,
-            restores=restores,
+            begins_block=begins_block,
         )
-        measured = self._asked.ask(request, self._limit_s)
-        assert isinstance(measured, Measured)
-        return measured, measured.waits_ns([Segment(1)] if is_summed else segments)
+        if self.spec.ranks == 1:
+            measured = self._asked.ask(request, self._limit_s)
+            assert isinstance(measured, Measured)
+        else:
+            measured = joined([*self._in_pieces(request)])
+        return measured, measured.waits_ns()
+
+    def _in_pieces(self, request: Measure) -> Iterator[Measured]:
+        """Ask ranks for pieces of a request's segments, so that all of them end with the same piece past its limit."""
+        for number, segment in enumerate(request.segments):
+            for piece in pieces(segment):
+                measured = self._asked.ask(replace(request, segments=[piece._replace(limit_ns=0)]), self._limit_s)
+                request = replace(request, begins_block=False)
+                assert isinstance(measured, Measured)
+                yield replace(measured, ran=[0] * number + measured.ran + [0] * (len(request.segments) - number - 1))
+                if 0 < piece.limit_ns < measured.span_ns:
+                    break
 
     def _take_failure(self, failed: WorkerFailed) -> None:
         """Put a failure where it belongs; launches that are measured keep what they have."""

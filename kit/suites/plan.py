@@ -113,15 +113,40 @@ def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
     if request.ceilings and len(networks) == len(cells):
         names = ", ".join(dict.fromkeys(cell.backend for cell in cells))
         raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
-    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
-        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
-        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
-        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
-        say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
+    if not request.compare and (line := _what_is_compared(request, suite, networks)):
+        say(line)
     if request.reuse_compiled and (request.hosts > 1 or any(table.image for table in suite.variants.values())):
         where = "several hosts" if request.hosts > 1 else "an image's containers"
         raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
     return plan_with(request, suite, cells, code_of_file=foreign)
+
+
+def _what_is_compared(request: RunRequest, suite: Suite, cells: Sequence[Cell]) -> str:
+    """Return the line that says which axes are compared, and which are not although cells have several values there.
+
+    Empty where nothing was given that changes what the suite itself compares, or could.
+    """
+    given, is_own = _given(request), suite.compare in ([], load_suite(request.suite_name).compare)
+    if is_own and not given:
+        return ""
+    axes = dict.fromkeys([*suite.compared, "backend", *SWEPT, "variant", *request.parameters])
+    varying = [axis for axis in axes if len({cell.value(axis) for cell in cells}) > 1]
+    compared = [axis for axis in varying if axis in suite.compared]
+    apart = [axis for axis in varying if axis not in suite.compared and axis != "compile_mode"]
+    if not compared:
+        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
+        return "" if is_own else f"nothing to compare: one {suite.compare[0]} is left"
+    if apart:
+        together = f"to compare all with each other: --compare {','.join([*compared, *apart])}"
+        return f"comparing {', '.join(compared)} at each {', '.join(apart)}; {together}"
+    reason = "because you gave several values; --compare AXIS chooses another axis"
+    return "" if is_own else f"comparing {', '.join(compared)}, {reason}"
+
+
+def _given(request: RunRequest) -> dict[str, Sequence[Any]]:
+    """Return the values of each axis that may be compared, as far as several are requested."""
+    values = {axis: getattr(request, FIELDS[axis]) for axis in ("backend", *SWEPT)} | dict(request.parameters)
+    return {axis: given for axis, given in values.items() if len(set(given)) > 1}
 
 
 def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_file: Iterable[str] = ()) -> Plan:
@@ -239,10 +264,15 @@ def requested_suite(request: RunRequest) -> Suite:
 
 
 def _swept(suite: Suite, request: RunRequest) -> list[str]:
-    """Return the axes of which several values are requested and which the suite does not compare anyway."""
-    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | dict(request.parameters)
-    several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
-    return [] if suite.variants else several
+    """Return the axes of which several values are requested and which the suite does not compare anyway.
+
+    Frameworks are compared where several are named, at each value of other axes. Compile modes are each framework's
+    own, so that these are compared with them.
+    """
+    given = [axis for axis in _given(request) if axis not in suite.compared or axis == "backend"]
+    if suite.variants or not any(axis != "backend" for axis in given):
+        return []
+    return [axis for axis in given if axis in ("backend", "compile_mode")] if "backend" in given else given
 
 
 def _with_parameters(tables: list[Axes], parameters: Mapping[str, tuple[int, ...]]) -> list[Axes]:

@@ -17,10 +17,9 @@ from pathlib import Path
 
 from kit.files import read_limited
 from kit.import_order import PATHS, given_folders
-from kit.profile.schema import PROGRAM_MAX_B, ProgramSource, file_sha256
+from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
-DEFAULT_FUNCTION = "program"
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 

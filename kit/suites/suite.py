@@ -22,7 +22,7 @@ from kit.errors import KitError
 from kit.files import read_limited
 from kit.nearest import choices
 from kit.profile import fields
-from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
+from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant, axis_named
 from kit.profile.schema import FigureName, StepPlan
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.workload_catalog import WORKLOADS, parameters_of
@@ -199,11 +199,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str = msgspec.field(default="", name="_sha256")  # of the file
 
     def __post_init__(self) -> None:
-        # A user program is a workload, and is called either.
-        compare = ["workload" if axis == "program" else axis for axis in self.compare]
-        msgspec.structs.force_setattr(self, "compare", compare)
         workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
         known = dict.fromkeys([*AXES, *(name for workload in workloads for name in parameters_of(workload))])
+        msgspec.structs.force_setattr(self, "compare", [axis_named(axis, known) for axis in self.compare])
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
         for name in (*self.compare, *shared, *rows):
             if name in shared and name in UNSHAREABLE:

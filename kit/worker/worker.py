@@ -5,14 +5,17 @@ prepare ─ join │ load ─ build ─ trace ─ compile ─ first step ─ war
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 import os
 import platform
 import re
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -50,6 +53,7 @@ from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
+    RAISED,
     Build,
     Compile,
     Conclude,
@@ -71,6 +75,7 @@ from kit.worker.messages import (
 from kit.worker.numbers import Losses
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
+from kit.worker.sudden_end import write_the_line_of_a_sudden_end
 from kit.workloads.device_operations import is_operation
 from kit.workloads.parity_proof import PARITY_BATCH
 from kit.workloads.seeded_arrays import Epochs, initial_weights
@@ -93,15 +98,24 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
         program: int | None = getattr(request, "program", None)
         try:
             answer: Done | Measured | Failed = worker.answer(request)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program may raise each of them
+        except BaseException as error:  # a program may raise whatever there is
             if not isinstance(error, KitError):
-                traceback.print_exc()
+                with suppress(Exception):  # a program may have put anything in the place of standard error
+                    print(RAISED, file=sys.__stderr__)
+                    traceback.print_exc(file=sys.__stderr__)
             answer = Failed(program=program, reason=worker.reason_of(error))
             # Released before it is said, as what comes next may need its memory. A traceback holds its frames.
             error.__traceback__ = None
             worker.release(program)
-        answers.write(encoder.encode(answer) + b"\n")
-        answers.flush()
+        try:
+            answers.write(encoder.encode(answer) + b"\n")
+            answers.flush()
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            sys.exit(
+                "the program closed files that it had not opened: those by which Steadykit asks it and is answered"
+            )
         if isinstance(request, Finish) or (isinstance(answer, Failed) and program is None):
             return int(isinstance(answer, Failed))
     return 0
@@ -117,6 +131,13 @@ class _Running:
         self.thread_use: ThreadUse | None = None  # since its first block
         self.losses = Losses()
         self.is_restored = False  # before each block
+        self.is_in_block = False  # of a cycle or a fit, since its begin
+
+    def end_block(self) -> None:
+        """Take the loss of the last step of a block, which ends where the next begins, or at the end of all."""
+        if self.is_in_block:
+            self.losses.add(self.program, self.output, is_block=True)
+        self.is_in_block = False
 
 
 class _Worker:
@@ -163,7 +184,7 @@ class _Worker:
 
     def reason_of(self, error: BaseException) -> Reason:
         """Return an exception as a reason, its message in one line."""
-        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        message = " ".join(_text_of(error).split())[:MESSAGE_LENGTH]
         if isinstance(error, KitError):
             return reason("refused", message=message)
         known = {"type": type(error).__name__, "message": message}
@@ -192,6 +213,8 @@ class _Worker:
                 os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
         begin_ns = clock.now_ns()
         import_as_plain_python(is_program=bool(request.sources))
+        if request.sources:
+            write_the_line_of_a_sudden_end()
         self._backend = load(request.backend)
         for source in request.sources:
             import_function(source)
@@ -299,23 +322,27 @@ class _Worker:
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
-        if request.restores:
-            running.is_restored = running.program.restore()
+        if request.begins_block:
+            running.end_block()
+            running.is_in_block = not request.is_summed
+            if fit is None:
+                running.is_restored = running.program.restore()
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
         before = counters.read()
         begin_ns = clock.now_ns()
-        running.output = run_segments(stepping, running.batches, request.segments, stamps)
+        running.output, ran = run_segments(stepping, running.batches, request.segments, stamps, self._calibration)
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         waits_ns = stamps.intervals_ns(self._calibration)
-        self._check(running, waits_ns, request)
-        is_cycle = request.is_block and not request.is_summed
-        if is_cycle or running.compiled_before is None:
-            running.losses.add(running.program, running.output, is_block=is_cycle)
+        if fit is not None:
+            asked = zip(request.segments, ran, strict=True)
+            fit.give_back(sum(segment.steps - waits * segment.per_wait for segment, waits in asked))
+        self._check(running, waits_ns, waits_ns[-ran[-1] :] // request.segments[-1].per_wait)
         resident_b = None
         if running.compiled_before is None:
             running.compiled_before = running.program.compilations()
+            running.losses.add(running.program, running.output, is_block=False)
             resident_b = psutil.Process().memory_info().rss
         if request.is_summed:
             waits_ns = waits_ns.sum(keepdims=True)
@@ -323,6 +350,7 @@ class _Worker:
             begin_ns=begin_ns,
             span_ns=span_ns,
             waits=waits_ns.tobytes(),
+            ran=ran,
             counters=[
                 # Kernels' counters of a virtual machine have been seen to fall: what such a one shows is not known.
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
@@ -332,14 +360,19 @@ class _Worker:
             resident_b=resident_b,
         )
 
-    def _check(self, running: _Running, waits_ns: Steps, request: Measure) -> None:
-        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count."""
+    def _check(self, running: _Running, waits_ns: Steps, step_ns: Steps) -> None:
+        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count.
+
+        Args:
+            running: whose steps they are.
+            waits_ns: of all segments.
+            step_ns: of the last segment.
+        """
         if waits_ns.min() <= 0:
             raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
         program = running.program
         if isinstance(program, UserProgram):
-            last = request.segments[-1]
-            program.check(running.output, waits_ns[-last.waits :] // last.per_wait)
+            program.check(running.output, step_ns)
         elif running.compiled_before is None:
             devices = {device_of(leaf) for leaf in leaves(running.output)} - {None}
             kinds = {HOST_DEVICE if device == HOST else str(device) for device in devices}
@@ -357,6 +390,7 @@ class _Worker:
         used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
         part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
+        running.end_block()
         if not is_operation(running.cell):
             is_program = isinstance(program, UserProgram)
             begin: BlockBegin = ("reset" if is_program else "restored") if running.is_restored else "left"
@@ -416,6 +450,14 @@ def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
     return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
 
 
+def _text_of(error: BaseException) -> str:
+    """Return an exception's message, in characters that any file can hold."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except Exception:  # of a class of the user's
+        return ""
+
+
 def ran_out(error: BaseException) -> bool:
     """Return whether a framework raised for want of the device's memory; no framework is imported to tell.
 
@@ -424,7 +466,7 @@ def ran_out(error: BaseException) -> bool:
     raised: BaseException | None = error
     while raised is not None:
         names = {kind.__name__ for kind in type(raised).__mro__}
-        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(str(raised)):
+        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(_text_of(raised)):
             return True
         raised = raised.__cause__
     return False

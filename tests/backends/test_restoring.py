@@ -9,7 +9,9 @@ from kit.backends.backend_catalog import CATALOG
 pytestmark = pytest.mark.frameworks
 
 # Every rule on a network without state of its own; each kind of layer under one rule.
-CASES = [*(("small_mlp", rule) for rule in small.RULES), *((name, "adam") for name in small.NETWORKS)]
+CASES = [("small_mlp", "rmsprop"), ("small_lstm", "adam")]
+MORE = [*(("small_mlp", rule) for rule in small.RULES), *((name, "adam") for name in small.NETWORKS)]
+CASES += [pytest.param(*case, marks=pytest.mark.slow) for case in MORE if case not in CASES]
 
 
 @pytest.mark.parametrize(("name", "rule"), CASES)

@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 import sys
+from types import MappingProxyType
 
 import msgspec
 import numpy
@@ -13,10 +14,11 @@ import profile_builder as b
 import psutil
 import pytest
 from planted_files import plant
-from planted_processor import PROCESSORS
+from planted_processor import PROCESSORS, planted_name
 
+from kit.fingerprint import this_machine
 from kit.fingerprint.fingerprint import BAKED, hashed, identity, kit_revision, relevant_environment, set_by, software
-from kit.fingerprint.this_machine import processor
+from kit.fingerprint.this_machine import CpuInfo, processor
 from kit.profile.facts import UNKNOWN, Identity, fact_of
 
 
@@ -69,13 +71,13 @@ CPU = "sys/devices/system/cpu"
 def facts_of(tmp_path, monkeypatch):
     """The facts of a planted processor, and which have a reason; `lscpu`: what the program of that name prints."""
 
-    def look(files, lscpu=None):
+    def look(files, lscpu=None, info=MappingProxyType({})):
         program = plant(tmp_path, {"bin/lscpu": f"#!/bin/sh\necho '{lscpu}'\n" if lscpu else "#!/bin/false\n"}) / "bin"
         (program / "lscpu").chmod(0o755)
         monkeypatch.setenv("PATH", f"{program}:{os.environ['PATH']}")
         plant(tmp_path, files)
         reasons = {}
-        return processor(reasons, tmp_path), reasons.keys()
+        return processor(reasons, info, tmp_path), reasons.keys()
 
     return look
 
@@ -83,7 +85,9 @@ def facts_of(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_each_planted_processor_is_what_the_kit_finds(run_as, name):
     planted, reasons = run_as(name), {}
-    facts = processor(reasons)
+    info = CpuInfo().answer()
+    assert (info["vendor_id_raw"], info["brand_raw"]) == (planted.vendor, planted.model)
+    facts = processor(reasons, info)
     known = (planted.vendor, planted.model, planted.machine, planted.hypervisor)
     assert tuple(facts[fact] for fact in ("cpu.vendor", "cpu.model", "cpu.architecture", "hypervisor")) == known
     assert {*facts["cpu.flags"].split()} >= {"asimd" if planted.machine == "aarch64" else "avx"}
@@ -100,6 +104,33 @@ def test_where_the_kernel_gives_numbers_lscpu_names_the_processor(facts_of, run_
     run_as("aarch64")
     facts, _ = facts_of({"proc/cpuinfo": "CPU implementer\t: 0x41\nFeatures\t: fp asimd\n"}, lscpu)
     assert (facts["cpu.model"], facts["cpu.vendor"], facts["cpu.flags"]) == (*names, "asimd fp")
+
+
+@pytest.mark.parametrize(
+    ("info", "names"),
+    [
+        ({"brand_raw": "Neoverse-V2", "vendor_id_raw": "ARM", "flags": ["sve"]}, ("Neoverse-V2", "ARM", "asimd fp")),
+        ({"brand_raw": "-", "vendor_id_raw": "Apple"}, ("aarch64", "Apple", "asimd fp")),  # hidden from a guest
+        ({}, ("aarch64", "0x61", "asimd fp")),
+    ],
+)
+def test_what_the_kernel_does_not_name_py_cpuinfo_does(facts_of, run_as, info, names):
+    run_as("aarch64")
+    facts, _ = facts_of({"proc/cpuinfo": "CPU implementer\t: 0x61\nFeatures\t: fp asimd\n"}, info=info)
+    assert tuple(facts[name] for name in ("cpu.model", "cpu.vendor", "cpu.flags")) == names
+    # A sandbox whose /proc and /sys show nothing has CPUID's answers.
+    facts, reasons = facts_of({"proc/cpuinfo": ""}, info={"flags": ["sse", "avx"], "l2_cache_size": 1 << 20})
+    assert (facts["cpu.flags"], facts["cpu.cache.L2_b"]) == ("avx sse", 1 << 20)
+    assert "cpu.cache" not in reasons
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(1)", "print('[]')", "print('{')", "import time; time.sleep(60)"])
+def test_a_fingerprint_does_not_need_py_cpuinfo(tmp_path, monkeypatch, program):
+    plant(tmp_path, {"cpuinfo.py": program})
+    monkeypatch.setattr(this_machine, "CPUINFO_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(this_machine, "module_command", lambda *_: [sys.executable, tmp_path / "cpuinfo.py"])
+    assert CpuInfo().answer() == {}
+    assert identity().facts["cpu.model"] == PROCESSORS[planted_name()].model
 
 
 def test_cpus_that_share_a_core_those_of_each_node_and_caches(facts_of):

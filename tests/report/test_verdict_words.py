@@ -7,7 +7,8 @@ import profile_builder as b
 import pytest
 
 from kit.compare.compare import compare_within
-from kit.report.verdicts_in_words import ab_answers, in_words
+from kit.compare.fail_if_slower import limited_rows
+from kit.report.verdicts_in_words import ab_answers, answer, in_words
 from kit.stats.estimate import Estimate, over, rounds_for
 
 
@@ -55,27 +56,51 @@ def test_what_is_unresolved_is_never_said_to_be_narrower_than_its_interval():
         assert shown <= math.ceil(100 * (max(high, 1 / low) - 1))
 
 
-def answers(ratio, rounds, *, sd=0.005, precision_pct=3.0, round_s=30.0, **fields):
+def two_variants(ratio, rounds, *, sd=0.005, **fields):
     new = b.member("torch", 2.0 * ratio, variant="new", sd=sd, **fields)
     old = b.member("torch", 2.0, variant="old", sd=sd)
-    built = b.profile(b.group("g", old, new), rounds=rounds, compare=["variant"])
-    return ab_answers(compare_within("a", built), precision_pct, round_s)
+    return b.profile(b.group("g", old, new), rounds=rounds, compare=["variant"])
+
+
+def answers(ratio, rounds, *, precision_pct=3.0, round_s=30.0, **fields):
+    return ab_answers(compare_within("a", two_variants(ratio, rounds, **fields)), precision_pct, round_s)
 
 
 @pytest.mark.parametrize(
     ("ratio", "rounds", "begins"),
-    [(1.1, 8, ": yes, new is "), (0.9, 8, ": no, new is "), (1.0, 10, ": no, new is at most ")],
+    [
+        (1.1, 8, "yes: 9.6 ± 1.0 % slower"),
+        (0.9, 8, "no: 1.12 ± 0.01 × faster"),
+        (1.0, 10, "no: same (within "),
+        (1.0, 4, "no: at most 0.6 % slower, one-sided"),  # it does not wait for an eighth round, nor does the gate
+    ],
 )
-def test_a_planted_difference_is_answered(ratio, rounds, begins):
+def test_a_planted_difference_is_answered_after_its_question(ratio, rounds, begins):
     (line,) = answers(ratio, rounds)
-    assert begins in line
-    assert line.endswith(f"({rounds} rounds)")
+    question, _, words = line.partition("? ")
+    assert question == "mlp train torch: is new more than 3 % slower than old"
+    assert words.startswith(begins) and words.endswith(f"({rounds} rounds)")
+
+
+@pytest.mark.parametrize("sd", [0.005, 0.02, 0.08])
+@pytest.mark.parametrize("ratio", [0.97, 1.0, 1.03, 1.05, 1.08])
+@pytest.mark.parametrize("rounds", [3, 7, 9, 13])
+def test_the_sentence_and_the_gate_answer_alike(ratio, rounds, sd):
+    built = two_variants(ratio, rounds, sd=sd)
+    (line,) = ab_answers(compare_within("a", built), 5.0, None)
+    ((_, row, shown),) = limited_rows(compare_within("a", built), 5.0)
+    word = {"slower": "yes", "not_slower": "no", "unresolved": "not known"}[shown]
+    assert line.partition("? ")[2].startswith(word)
+    if row.versus.verdict != "unresolved" and shown != "unresolved":
+        assert f"{word}: {answer(row)} (" in line  # the words of the table
+    if shown == "unresolved":
+        assert "more round" in line or "far more rounds" in line
 
 
 def test_what_is_not_known_says_how_many_rounds_would_tell():
-    (line,) = answers(1.0, 3, sd=0.08)
+    (line,) = answers(1.1, 3, sd=0.08)
     shown = r"[\d.]+ ± ([\d.]+) % (?:slower|faster) after 3 rounds; about (\d+) more rounds \((\d+) minutes?\)"
-    half_pct, more, minutes = map(float, re.search(f"not known yet, {shown}", line).groups())
+    half_pct, more, minutes = map(float, re.search(f"not known yet: {shown}", line).groups())
     assert line.endswith(" for ±3 %")
     assert half_pct > 3 and more >= 5 and minutes == math.ceil(more * 30 / 60)
 

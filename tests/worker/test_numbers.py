@@ -9,6 +9,7 @@ from uci_har_archive import packed, tables
 
 from kit.profile.cell import OWN
 from kit.profile.schema import ProgramSource, file_sha256
+from kit.worker.messages import Done, Measure, Measured
 from kit.worker.numbers import Count, counted
 
 TINY = {"float32": 1e-40, "float16": 1e-7, "float64": 1e-310}
@@ -72,7 +73,48 @@ def test_a_fit_goes_on_from_block_to_block(tmp_path):
         worker.conclude(fit.key)
         numbers = launch_of(worker, fit).numbers
     assert numbers.blocks_begin == "left"
-    assert 0 < numbers.last_block_loss < numbers.first_block_loss
+    assert numbers.last_block_loss > 0 and numbers.loss_reason is None
+
+
+class Answering:
+    """Ranks that answer at once, and remember what steps they were asked for; each step takes 10 ms."""
+
+    def __init__(self, *_):
+        self.measured, self._now_ns = [], 1
+
+    def ask(self, request, _limit_s):
+        if not isinstance(request, Measure):
+            return Done()
+        self.measured.append(request)
+        waits = [10_000_000 * segment.per_wait for segment in request.segments for _ in range(segment.waits)]
+        begin_ns, self._now_ns = self._now_ns, self._now_ns + sum(waits)
+        ran = [segment.waits for segment in request.segments]
+        return Measured(
+            begin_ns=begin_ns, span_ns=sum(waits), waits=np.array(waits, np.int64).tobytes(), ran=ran, counters=[]
+        )
+
+    def stop(self):
+        pass
+
+    def end(self):
+        pass
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_block_is_begun_once_in_however_many_pieces_ranks_run_it(ranks):
+    asked = Answering()
+    of = cell(devices=ranks)
+    with worker_of(spec_of(of, ranks=ranks), lambda *_: asked) as worker:
+        worker.build(of.key, GROUP)
+        worker.warm_up(of.key, GROUP)
+        assert not any(request.begins_block for request in asked.measured)
+        for seconds, run in ((0.4, worker.block), (2.5, worker.long_block)):
+            asked.measured.clear()
+            run(of.key, GROUP if run == worker.long_block else 0, seconds)
+            begins = [request.begins_block for request in asked.measured]
+            # A part of a long block has a hundred steps, the last one fewer.
+            assert sum(begins) == (1 if run == worker.block else 2) and begins[0]
+            assert (len(begins) > 4) == (ranks > 1)
 
 
 PROGRAMS = """

@@ -17,8 +17,6 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
 from kit.backends.program.held_arrays import arrays_held_by
+from kit.backends.program.program_module import program_module
 from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting, up_to
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
@@ -208,16 +207,7 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     Raises:
         BackendError: the file has changed since the run was planned, or has no such function.
     """
-    # A file may have the name of a framework, so the module is called by its hash.
-    name = source.module or f"steadykit_program_{source.sha256[:16]}"
-    if source.module is None and name not in sys.modules:
-        spec = spec_from_file_location(name, source.path)
-        assert spec is not None and spec.loader is not None
-        # The file imports its neighbors before all others, as a script does.
-        sys.path.insert(0, str(Path(source.path).parent))
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    module = import_module(name)
+    module = program_module(source)
     if file_sha256(module.__file__ or "") != source.sha256:
         raise BackendError(f"{module.__file__} differs from {source.path} at the start of the run; start a new run")
     function = getattr(module, source.function, None)

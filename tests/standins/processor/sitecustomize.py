@@ -25,8 +25,8 @@ def _planted(path):
 
 
 def _asked_by_kit():
-    """Whether the caller of the wrapped function is a module of the kit."""
-    return sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "kit"
+    """Whether the caller of the wrapped function is a module of the kit, or of py-cpuinfo, which it asks."""
+    return sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] in ("kit", "cpuinfo")
 
 
 def _redirected(method):
