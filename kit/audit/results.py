@@ -27,6 +27,8 @@ DENORMAL_PCT = 0.1
 FLUSHING = ("tensorflow", "jax")
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
+# Reasons of launches whose results are nonsense: of a network, and of a user program.
+NOT_FINITE = ("output_not_finite", "program_output_not_finite")
 
 
 @rule("warning")
@@ -69,12 +71,15 @@ def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells whose loss, weights or output stopped being finite."""
     for result in run.profile.cells:
         count = sum(
-            (launch.failure is not None and launch.failure.reason.code == "output_not_finite")
+            (launch.failure is not None and launch.failure.reason.code in NOT_FINITE)
             or (launch.numbers is not None and launch.numbers.was_not_finite)
             for launch in result.launches
         )
         if count:
             yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
+        unchecked = [why for launch in result.launches if (why := launch.output_unchecked) is not None]
+        if unchecked:
+            yield NotMeasuredError(unchecked[0])
 
 
 @rule("warning", "reset_state")

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
 DETAILED_MAX = 20
+# Who allows more allows anything.
+ALLOWED_MAX_PCT = 1e6
 # At most this many slower rows are named.
 NAMED_MAX = 20
 EXIT_UNREADABLE = 2
@@ -83,6 +85,7 @@ class CompareRequest(TypedRequest):
         "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
         "PCT",
         least=0,
+        most=ALLOWED_MAX_PCT,
     )
     metric: str | None = option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
     by: str | None = option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
@@ -186,7 +189,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
             print_report(Report("kit compare", [], [], cases=[case]), request.format_name)
         raise
     if request.why:
-        report = why_report(comparison, allowed_pct, request.profiles[0])
+        report = why_report(comparison, titles_of(comparison), allowed_pct, request.profiles[0])
     else:
         # With other options the next command is not the same one with a further option.
         is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)
@@ -401,7 +404,7 @@ def audit(
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
     A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
-    docs/reference/audit explains each rule.
+    https://github.com/steadykit/steadykit/blob/main/docs/reference/audit/index.md explains each rule.
     """
     import msgspec
 

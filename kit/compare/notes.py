@@ -237,6 +237,13 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]
     if profile.suite.programs:
         notes.append(note("own_programs"))
+    unchecked = {
+        result.cell.workload: launch.output_unchecked
+        for result in profile.cells
+        for launch in result.launches
+        if launch.output_unchecked is not None
+    }
+    notes += [note("output_unchecked", why, program=name) for name, why in unchecked.items()]
     if SYNTHETIC in profile.suite.data.values():
         notes.append(note("data_synthetic", profile.suite.data_reason))
     return notes

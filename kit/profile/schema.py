@@ -296,7 +296,7 @@ class ComputedNumbers(msgspec.Struct, frozen=True, kw_only=True):
     state_numbers: Count = 0  # floating-point numbers of weights and optimizer state that were looked at, at the end
     denormal_share: Fraction | None = None  # of these
     denormal_reason: Reason | None = None  # why null
-    was_not_finite: bool = False  # one of these numbers, or a loss
+    was_not_finite: bool = False  # a loss was not, or one of these numbers is NaN; infinities belong to masks
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -333,6 +333,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
+    output_unchecked: Reason | None = None  # why infinities and NaN were not looked for in what a user program returns
     fit: Fit | None = None
     numbers: ComputedNumbers | None = None  # null: not recorded, or an operation, which has none
     parity: Parity | None = None

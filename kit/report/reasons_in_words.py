@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kit.documentation import page
 from kit.profile.fields import Reason, Value
 from kit.report.values_in_words import by_name, one_line
 
@@ -73,6 +74,10 @@ OTHERS: Templates = {
     "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
+    "program_output_not_finite": "its step returned {nans} NaN and {infinite} infinities among {numbers} numbers; if "
+    'they belong there, as a mask\'s -inf does, return {{"step": step, "finite": False}}',
+    "output_not_read": "Steadykit cannot read the numbers of {kinds}",
+    "output_need_not_be_finite": "the program says that they belong there",
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
@@ -310,6 +315,7 @@ ALWAYS: Templates = {
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
@@ -380,7 +386,7 @@ WIDE: Templates = {
     "versions": "versions of {backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
-    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
+    f"not; {page('how-to/scaling.md#efficiency-and-the-all-reduce')} has a variant of JAX that does",
 }
 # These explain a column, by its name: the legend has them where the column is shown.
 OF_COLUMNS: dict[str, Templates] = {

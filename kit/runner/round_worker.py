@@ -8,6 +8,7 @@ What goes wrong with the worker, or with one of its programs, ends up in the lau
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -189,12 +190,15 @@ class RoundWorker:
             self.steps[key, group].append(program.built_steps)
         return resident_b
 
-    def warm_up(self, key: str, group: str) -> None:
-        """Run a cell's warm-up; of a fit its reference's, as a fit begins cold."""
+    def warm_up(self, key: str, group: str, tell: Callable[[float], None] = lambda _: None) -> None:
+        """Run a cell's warm-up; of a fit its reference's, as a fit begins cold.
+
+        `tell` gets the seconds that a step takes, after each part.
+        """
         program = self._programs[key]
 
         def warm_up() -> None:
-            part, step_ns = self._warm_up(program)
+            part, step_ns = self._warm_up(program, tell)
             self.launches[key, group].add(part)
             self.steps[key, group].append(step_ns)
 
@@ -362,17 +366,20 @@ class RoundWorker:
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
 
-    def _warm_up(self, program: _HeldProgram) -> tuple[LaunchPart, Steps]:
+    def _warm_up(self, program: _HeldProgram, tell: Callable[[float], None]) -> tuple[LaunchPart, Steps]:
         """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
-        while not is_warm(plan, spent_ns, steps):
+        fastest_ns = math.inf
+        while not is_warm(plan, spent_ns, steps, fastest_ns):
             measured, (step_ns,) = self._measure("warmup", program, [warm_up_segment(program.pace)])
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
             program.pace = Pace(pace_ns(step_ns))
+            fastest_ns = min(fastest_ns, program.pace.waited_ns)
+            tell(program.pace.waited_ns / 1e9)
         if program.cell.device != "cpu":
             segments = probe_segments(program.pace)
             _, waits_ns = self._measure("warmup", program, segments)

@@ -44,6 +44,8 @@ OVERRUN_MOST = 4
 # Ranks must run the same steps, so they are cut by their runner, between pieces that take about so long. Between two
 # pieces they idle for some 0.0002 s.
 PIECE_S = 0.05
+# A cycle that others disturbed is measured again, until so many times the planned cycles have run.
+REPEATS_MOST = 2
 # This fraction of an accelerator's block shows the latency of steps; the rest, most of it, gives the step time.
 LATENCY_FRACTION = 0.25
 # A wait may cost this fraction of its steps.
@@ -140,15 +142,21 @@ def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
     )
 
 
-def is_warm(plan: StepPlan, spent_ns: int, steps: int) -> bool:
+def is_warm(plan: StepPlan, spent_ns: int, steps: int, fastest_ns: float) -> bool:
     """Return whether a warm-up ends: after its time and its least steps, or after as many steps as a request has.
+
+    It ends, too, where it has taken OVERRUN_MOST times as long as at the pace of its fastest part.
 
     Args:
         plan: how long its cell is measured.
         spent_ns: since its first step.
         steps: that it ran.
+        fastest_ns: the pace of its fastest part.
     """
-    return steps >= STEPS_MAX or (spent_ns >= plan.warmup_s * 1e9 and steps >= plan.warmup_steps)
+    least_ns = plan.warmup_s * 1e9
+    planned_ns = max(least_ns, plan.warmup_steps * fastest_ns)
+    is_whole = spent_ns >= least_ns and steps >= plan.warmup_steps
+    return steps >= STEPS_MAX or is_whole or (steps > 0 and spent_ns >= OVERRUN_MOST * planned_ns)
 
 
 def warm_up_segment(pace: Pace) -> Segment:

@@ -1,7 +1,7 @@
 """The numbers that steps compute with: losses at the ends of blocks, and what became of weights and optimizer state.
 
     first step ─ warm-up ─ [restore │ block] ─ [restore │ block] ─ … ─ conclude
-        loss                          loss               loss          numbers of the state: denormal, not finite
+        loss                          loss               loss          numbers of the state: denormal, NaN
 
 A number is denormal (subnormal) if it is not 0 and its exponent has no bit. Bits tell: on a thread that flushes such
 numbers an arithmetic comparison takes them for 0.
@@ -31,7 +31,7 @@ class Count(NamedTuple):
 
     numbers: int = 0  # that were looked at
     denormal: int = 0
-    not_finite: int = 0
+    nans: int = 0
 
 
 class Losses:
@@ -64,7 +64,7 @@ class Losses:
             state_numbers=seen.numbers,
             denormal_share=seen.denormal / seen.numbers if seen.numbers else None,
             denormal_reason=None if seen.numbers else reason("state_not_found", most=NUMBERS_MOST),
-            was_not_finite=self._was_not_finite or seen.not_finite > 0,
+            was_not_finite=getattr(program, "must_be_finite", True) and (self._was_not_finite or seen.nans > 0),
         )
 
 
@@ -79,20 +79,20 @@ def loss_of(program: Runnable, output: StepOutput) -> float | None:
 
 def counted(arrays: Iterable[NDArray[Any]]) -> Count:
     """Count among the floating-point numbers of arrays."""
-    numbers = denormal = not_finite = 0
+    numbers = denormal = nans = 0
     for array in arrays:
         if array.dtype.name not in FLOATS:
             continue
         fraction_bits, exponent_bits, bits = FLOATS[array.dtype.name]
         unsigned = np.dtype(f"uint{bits}").type
         exponents = unsigned(((1 << exponent_bits) - 1) << fraction_bits)
-        # Without the sign: 0, then denormal numbers, then normal ones from the smallest, then what is not finite.
+        # Without the sign: 0, denormal numbers, normal ones from the smallest, infinity (as in masks), and NaN.
         magnitudes = np.ascontiguousarray(array).reshape(-1).view(unsigned) & unsigned((1 << (bits - 1)) - 1)
         numbers += array.size
         zero_or_denormal = np.count_nonzero(magnitudes < unsigned(1 << fraction_bits))
         denormal += int(zero_or_denormal) - (array.size - int(np.count_nonzero(magnitudes)))
-        not_finite += int(np.count_nonzero(magnitudes >= exponents))
-    return Count(numbers, denormal, not_finite)
+        nans += int(np.count_nonzero(magnitudes > exponents))
+    return Count(numbers, denormal, nans)
 
 
 def _finite(value: float | None) -> float | None:

@@ -261,6 +261,9 @@ class Watching:
     def building(self, cell):
         pass
 
+    def warming_up(self, cell, step_s):
+        pass
+
     def block_done(self, cell, blocks, left):
         self.blocks += 1
         self.at_block(self.blocks)

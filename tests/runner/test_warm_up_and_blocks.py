@@ -1,5 +1,7 @@
 """How many steps a worker is asked for, against a device of known steps and waits: times are filled, k is found."""
 
+import math
+
 import numpy as np
 import pytest
 from profile_builder import MS, S
@@ -126,11 +128,23 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
 
 
 @pytest.mark.parametrize(
-    ("spent_s", "steps", "ends"), [(0.9, 500, False), (1.0, 9, False), (1.0, 10, True), (0.2, STEPS_MAX, True)]
+    ("spent_s", "steps", "fastest_s", "ends"),
+    [
+        (0.0, 0, math.inf, False),
+        (0.9, 500, 0.001, False),
+        (1.0, 9, 0.1, False),
+        (1.0, 10, 0.1, True),
+        (0.2, STEPS_MAX, 1e-6, True),
+        (39.0, 9, 1.0, False),
+        (40.0, 9, 1.0, True),
+        (4.0, 3, 0.001, True),
+    ],
 )
-def test_a_warm_up_ends_after_its_time_and_its_least_steps(spent_s, steps, ends):
+def test_a_warm_up_ends_after_its_time_and_its_least_steps_or_where_its_steps_became_slow(
+    spent_s, steps, fastest_s, ends
+):
     plan = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
-    assert is_warm(plan, int(spent_s * S), steps) is ends
+    assert is_warm(plan, int(spent_s * S), steps, fastest_s * S) is ends
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])

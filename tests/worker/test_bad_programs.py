@@ -13,7 +13,7 @@ from kit.profile.schema import ProgramSource, file_sha256
 from kit.report.reasons_in_words import sentence
 
 BEGIN = """
-import ctypes, os, resource, signal, subprocess, sys
+import ctypes, operator, os, resource, signal, subprocess, sys
 import numpy as np
 
 x, steps = np.ones((64, 64), np.float32), 0
@@ -90,9 +90,9 @@ def marked(programs):
 def ended(tmp_path):
     """What runs a program that does something in its fifth step; returns its launch, and the line."""
 
-    def run(bad):
+    def run(bad, step="step"):
         path = tmp_path / "model.py"
-        path.write_text(f"{BEGIN}    {bad}\n")
+        path.write_text(f"{BEGIN.replace('return step', f'return {step}')}    {bad}\n")
         source = ProgramSource(path=str(path), function="program", takes_task=False, sha256=file_sha256(path))
         spec = spec_of(CELL)
         spec = spec._replace(sources={"model": source}, prepare=replace(spec.prepare, sources=[source]))
@@ -165,3 +165,9 @@ def test_the_functions_of_python_are_its_own_in_processes_that_a_program_forks(e
     assert launch.gave_number
     assert answer.read_text() == "False"
     assert os._exit.__name__ == "_exit"
+
+
+def test_a_step_that_is_no_code_of_the_users_has_the_line_of_its_function(ended, tmp_path):
+    launch, _ = ended("pass", step="operator.itemgetter")
+    line = BEGIN.splitlines().index("def program(batch, device):") + 1
+    assert sentence(launch.failure.reason).endswith(f"({tmp_path / 'model.py'}, line {line})")

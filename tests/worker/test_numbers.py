@@ -20,12 +20,12 @@ def test_denormal_numbers_are_counted_by_their_bits(dtype):
     least = np.finfo(dtype).smallest_normal
     values = [0.0, -0.0, 1.0, -least, least, TINY[dtype], -TINY[dtype], np.finfo(dtype).smallest_subnormal]
     array = np.array([*values, math.inf, math.nan], dtype)
-    assert counted([array, np.arange(5), array[::2]]) == Count(numbers=15, denormal=4, not_finite=3)
+    assert counted([array, np.arange(5), array[::2]]) == Count(numbers=15, denormal=4, nans=1)
 
 
 def test_bfloat16_and_nothing():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    assert counted([np.array([1e-40, 1.0, 0.0, -math.inf], bfloat16)]) == Count(4, 1, 1)
+    assert counted([np.array([1e-40, 1.0, 0.0, -math.inf], bfloat16)]) == Count(4, 1, 0)
     assert counted([]) == Count(0, 0, 0)
 
 
@@ -138,7 +138,8 @@ def diverging(batch, device):
     w = np.ones(100, np.float32)
     def step():
         with np.errstate(all="ignore"):
-            np.multiply(w, np.float32(1e3), out=w)
+            np.multiply(w, np.float32(1e30), out=w)
+            w[0] -= w[0]
         return np.ones(4)
     return step
 
