@@ -32,6 +32,7 @@ from kit.profile.schema import (
     Blocks,
     CellResult,
     Compilations,
+    ComputedNumbers,
     DataUsed,
     Energy,
     Failure,
@@ -49,6 +50,7 @@ from kit.profile.schema import (
 )
 from kit.profile.store import canonical_json, launch_id, profile_digest
 from kit.profile.unfinished import RunPlan
+from kit.workloads.device_operations import is_operation
 
 AnyFacts = TypeVar("AnyFacts", bound=Facts)
 
@@ -254,6 +256,8 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
             steps=steps.tolist(),
             duration_ns=duration_ns.tolist(),
             median_ns=median_ns.tolist(),
+            early_ns=median_ns.tolist(),
+            late_ns=median_ns.tolist(),
             counters={
                 **{name: np.rint(span_ns * cpus).astype(int).tolist() for name, cpus in CPUS_USED.items()},
                 **{name: np.rint((steps + 1) * value).astype(int).tolist() for name, value in plan.counters.items()},
@@ -266,6 +270,7 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
+        "numbers": numbers(plan.cell),
         "parity": losses(),
     }
     made = Launch(**(fields | dict(plan.launch)))
@@ -284,6 +289,18 @@ def _proof(cell: Cell) -> dict[str, object]:
     shown = {} if mode is None else {"ran": WhatRan(runs={mode.needs: 1})}
     switch = FLOAT32.get(cell.backend) if cell.device == "cpu" else None
     return shown if switch is None else {**shown, "settings": dict([switch])}
+
+
+def numbers(cell: Cell, **more: object) -> ComputedNumbers | None:
+    """What the steps of a cell computed with; None: an operation."""
+    if is_operation(cell):
+        return None
+    trains = cell.task == "train"
+    known = {"blocks_begin": "restored" if trains else "left", "state_numbers": 1_339_418, "denormal_share": 0.0}
+    if cell.task == "infer":
+        return ComputedNumbers(**(known | {"loss_reason": reason("step_returns_no_loss")} | more))
+    losses = {"first_step_loss": 2.3, "first_block_loss": 0.9, "last_block_loss": 0.8}
+    return ComputedNumbers(**(known | losses | more))
 
 
 def beside_others(

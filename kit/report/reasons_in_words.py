@@ -125,6 +125,8 @@ OTHERS: Templates = {
     "profiler_failed": "its framework's profiler failed ({error})",
     "several_frameworks": "several frameworks are imported, and what the step returns is of none or of several",
     "fit_is_over": "a fit has no further step",
+    "step_returns_no_loss": "its step does not return a single number, the loss",
+    "state_not_found": "no floating-point array was found that its step refers to, of at most {most:,} numbers",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
     "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
     "threads_by_environment": "environment variables set the number of threads",
@@ -132,6 +134,8 @@ OTHERS: Templates = {
     "run_resumed": "the run was resumed, and counters started again",
     # Notes of launches.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
+    "step_grows": "its step becomes slower within each {stretch}, from {first_ns} to {last_ns}",
+    "step_shrinks": "its step becomes faster within each {stretch}, from {first_ns} to {last_ns}",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
     "throttled": "throttled by the cgroup's CPU quota for {share_pct} of the time",
     "stalls": "occasional slow steps take {share_pct} of its time",

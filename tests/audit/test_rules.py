@@ -106,6 +106,104 @@ row(
 )
 
 
+# --- Steps that stay the same.
+
+
+def growing(factor, in_blocks=False, disturbed=None, **change):
+    """For a member's `change`: its step becomes so many times as long within a launch, or within each block.
+
+    `disturbed`: in one round, the block of this number takes five times as long.
+    """
+
+    def grow(launch):
+        blocks = launch.blocks
+        count = len(blocks.cycle)
+        for index in range(count):
+            place = 0 if in_blocks else index
+            slower = 5 if disturbed == index and launch.round == 1 else 1
+
+            def at(part, place=place, slower=slower):
+                return slower * factor ** (part if in_blocks else (place + part) / count)
+
+            blocks.early_ns[index] = round(blocks.median_ns[index] * at(1 / 6))
+            blocks.late_ns[index] = round(blocks.median_ns[index] * at(5 / 6))
+            blocks.duration_ns[index] = round(blocks.duration_ns[index] * at(1 / 2))
+            blocks.median_ns[index] = round(blocks.median_ns[index] * at(1 / 2))
+            blocks.span_ns[index] = blocks.duration_ns[index] * 2
+        for index in range(1, count):
+            blocks.begin_ns[index] = max(blocks.begin_ns[index], blocks.begin_ns[index - 1] + blocks.span_ns[index - 1])
+
+    return grow
+
+
+def grown(factor, rounds=3, cycles=2, beside=1.0, alone=False, **how):
+    program = b.member("torch", 3.0, noise=0.01, change=growing(factor, **how))
+    others = () if alone else (b.member("jax", 2.0, noise=0.01, change=growing(beside)),)
+    return cells(program, *others, rounds=rounds, cycles=cycles)
+
+
+GROWS, SHRINKS = "warning step_grows torch", "warning step_shrinks torch"
+for cycles in (1, 2, 3, 6, 12):
+    row("step_grows", partial(grown, 1.0, cycles=cycles))
+    row("step_grows", partial(grown, 1.5, cycles=cycles), GROWS)
+for cycles in (2, 12):
+    row("step_grows", partial(grown, 1 / 1.5, cycles=cycles), SHRINKS)
+    row("step_grows", partial(grown, 1.6, cycles=cycles, disturbed=0), GROWS)
+    row("step_grows", partial(grown, 1.6, cycles=cycles, disturbed=1), GROWS)
+    row("step_grows", partial(grown, 1.0, cycles=cycles, disturbed=1))
+    row("step_grows", partial(grown, 1.5, cycles=cycles, in_blocks=True), GROWS, stretch="block")
+    # What the machine does to both; more than it does; and what may be the machine's beside nothing.
+    row("step_grows", partial(grown, 1.3, cycles=cycles, beside=1.3))
+    row("step_grows", partial(grown, 1.2, cycles=cycles, alone=True), "note step_grows torch")
+    row("step_grows", partial(grown, 1.5, cycles=cycles, alone=True), GROWS)
+row("step_grows", partial(grown, 2.0, beside=2.0), "warning step_grows torch, warning step_grows jax")
+row("step_grows", partial(grown, 2.0, rounds=2), lacks="too_few_rounds")
+
+
+def old(factor, cycles):
+    def change(launch):
+        growing(factor)(launch)
+        launch.blocks.early_ns, launch.blocks.late_ns, launch.numbers = [], [], None
+
+    return cells(b.member("torch", 3.0, noise=0.01, change=change), rounds=3, cycles=cycles)
+
+
+row("step_grows", partial(old, 1.5, 12), GROWS)
+row("step_grows", partial(old, 1.5, 3), lacks="not_recorded")
+for rule_name in ("vanished_loss", "denormals"):
+    row(rule_name, partial(old, 1.0, 3), lacks="not_recorded")
+
+
+def computed(task="train", backend="program", device="cpu", **numbers):
+    plan = b.member(backend, 3.0, task=task, device=device)
+    return lambda: cells(replace_launch(plan, numbers=b.numbers(plan.cell, **numbers)))
+
+
+def replace_launch(plan, **launch):
+    plan.launch = launch
+    return plan
+
+
+row("vanished_loss", computed())
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=2.4e-6), "")
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=0.0), "warning vanished_loss program", last_loss=0.0)
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=-1e-9), "warning vanished_loss program")
+row("vanished_loss", computed(last_block_loss=0.0), "note vanished_loss program")
+row("vanished_loss", computed(first_step_loss=0.0, last_block_loss=0.0), "")
+nothing = {"first_step_loss": None, "last_block_loss": None}
+row("vanished_loss", computed(**nothing, loss_reason=reason("step_returns_no_loss")), lacks="step_returns_no_loss")
+row("vanished_loss", computed("infer"))
+row("denormals", computed(denormal_share=0.0009))
+for backend, severity in (("program", "warning"), ("torch", "warning"), ("jax", "note"), ("tensorflow", "note")):
+    row("denormals", computed(backend=backend, denormal_share=0.16), f"{severity} denormals {backend}", denormal_pct=16)
+row("denormals", computed("infer", denormal_share=0.5), "warning denormals program")
+row("denormals", computed(backend="torch", device="gpu", denormal_share=0.5), "note denormals torch")
+unknown = {"denormal_share": None, "denormal_reason": reason("state_not_found", most=1 << 24)}
+row("denormals", computed(**unknown), lacks="state_not_found")
+row("loss_not_finite", computed(was_not_finite=True), "bad loss_not_finite program", launches=3, of_launches=3)
+row("loss_not_finite", computed())
+
+
 def fits(ratio, rounds):
     def waits(launch):
         steps_ns = np.divide(launch.blocks.duration_ns, launch.blocks.steps)

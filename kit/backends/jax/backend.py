@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from kit.backends.protocol import (
     ThreadSetting,
     all_reduces,
     kernel_ops,
+    up_to,
 )
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
@@ -63,6 +64,7 @@ class JaxProgram(Program):
     _executable: Any = None
     _output: jax.Array | None = None  # of the last step
     _targets_at = ""  # the devices of a resident batch's targets
+    _kept: list[NDArray[Any]] | None = None  # the first state, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
         self._mesh = mesh
@@ -90,6 +92,23 @@ class JaxProgram(Program):
         jax.block_until_ready(resident)
         self._targets_at = ", ".join(sorted(map(str, resident[1].devices())))
         return resident
+
+    def keep(self) -> bool:
+        """Copy weights, optimizer state and dropout's counters."""
+        self._kept = [np.array(leaf.addressable_data(0)) for leaf in self._leaves]
+        return True
+
+    def restore(self) -> bool:
+        """Replace all leaves: the executable takes them as arguments, and the old ones were donated to it."""
+        if self._kept is None:
+            return False
+        self._leaves = [self._mesh.replicated(array) for array in self._kept]
+        jax.block_until_ready(self._leaves)
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the leaves."""
+        return (np.asarray(leaf.addressable_data(0)) for leaf in up_to(most, self._leaves))
 
     def trace(self) -> bool:
         """Trace to a jaxpr and lower it to StableHLO."""
@@ -277,6 +296,12 @@ class Mesh:
         if self.is_split:
             arrays = jax.tree.map(np.asarray, arrays)
         return jax.device_put(arrays, self.everywhere, may_alias=False)
+
+    def replicated(self, array: NDArray[Any]) -> jax.Array:
+        """Copy an array that each rank has to the devices of this one, without a word to the others."""
+        here = sorted(self.everywhere.addressable_devices, key=lambda device: device.id)
+        copies = [jax.device_put(array, device, may_alias=False) for device in here]
+        return jax.make_array_from_single_device_arrays(array.shape, self.everywhere, copies)
 
     def put_split(self, arrays: Sequence[NDArray[Any]], *, may_alias: bool | None = None) -> Any:  # noqa: ANN401
         """Copy this process's part of a batch, to each device its own part."""

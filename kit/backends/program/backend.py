@@ -1,6 +1,6 @@
 """A user program: a function of the user makes a step, and Steadykit runs it like the step of a network.
 
-function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how to wait for it? ─► step …
+function(batch, device) ─► step, or {"step", "batches", "synchronize", "reset"} ─► first step: how to wait? ─► step …
 
 This file imports no framework: what a step returned, where it is and how to wait for it is asked of the frameworks that
 the program has imported.
@@ -26,16 +26,17 @@ from numpy.typing import NDArray
 from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
+from kit.backends.program.held_arrays import arrays_held_by
 from kit.backends.program.program_call import refused_call
 from kit.backends.program.program_module import program_module
 from kit.backends.program.proof import ProgramCompilations, what_ran
 from kit.backends.program.result_kinds import dense_parts, how_to_run, shape_of
-from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting
+from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting, up_to
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, ProgramSource, WhatRan, file_sha256
 
-PARTS = ("step", "synchronize", "batches", "tokens", "finite")
+PARTS = ("step", "synchronize", "batches", "tokens", "finite", "reset")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 # Folders of Python, of installed packages and of Steadykit: code in them is not the user's.
@@ -106,6 +107,8 @@ class UserProgram(Runnable):
         self._compiled.end()
         user_step: Callable[..., StepOutput] = parts["step"]
         self.tokens: int | None = parts.get("tokens")
+        self._user_step = user_step
+        self._reset: Callable[[], object] | None = parts.get("reset")
         self.must_be_finite: bool = parts.get("finite", True)
         self.unread: set[str] = set()
         self._device = cell.device
@@ -190,6 +193,18 @@ class UserProgram(Runnable):
     def what_ran(self, batch: DeviceBatch) -> WhatRan:
         """Return what the profiler of its framework sees of one or two more steps."""
         return what_ran(self, batch, self._frameworks)
+
+    def restore(self) -> bool:
+        """Let the program put back what its steps have changed, if it can. The lead-in waits for what that started."""
+        if self._reset is not None:
+            self._reset()
+        return self._reset is not None
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the floating-point arrays that the step holds: weights, optimizer state, perhaps batches."""
+        arrays = (array for array in arrays_held_by(self._user_step, LIBRARIES) if is_dense_float(array))
+        for array in up_to(most, arrays):
+            yield on_host(array)
 
     def _remembered_step(self, batch: DeviceBatch) -> StepOutput:
         self._output = self._call(batch)
@@ -478,6 +493,20 @@ def floats(result: Any) -> tuple[NDArray[np.float32], set[str]]:  # noqa: ANN401
         except Exception:  # of its framework, whatever it is
             unread.add(type(leaf).__name__)
     return np.concatenate(arrays), unread
+
+
+def is_dense_float(array: Any) -> bool:  # noqa: ANN401
+    """Return whether an array has floating-point numbers, in this process, in one piece."""
+    is_whole = getattr(array, "is_fully_addressable", True) and not getattr(array, "is_sparse", False)
+    return is_whole and "float" in str(getattr(array, "dtype", ""))
+
+
+def on_host(array: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Copy an array of any framework. PyTorch gives NumPy no bfloat16; in float32 such numbers stay what they are."""
+    if _framework(array) != "torch":
+        return np.asarray(array)
+    array = array.detach().cpu()
+    return np.asarray(array.float() if "bfloat16" in str(array.dtype) else array)
 
 
 def _framework(leaf: Any) -> str | None:  # noqa: ANN401

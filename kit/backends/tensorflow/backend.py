@@ -14,7 +14,7 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -47,6 +47,7 @@ from kit.backends.protocol import (
     ThreadSetting,
     all_reduces,
     kernel_ops,
+    up_to,
 )
 from kit.backends.tensorflow import proof
 from kit.backends.tensorflow.about import ENTRY
@@ -87,6 +88,7 @@ class TensorFlowProgram(Program):
 
     _output: tf.Tensor | None = None  # of the last step
     _targets_at = ""  # the device of a resident batch's targets
+    _kept: list[NDArray[Any]] | None = None  # the first values of `_variables`, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, workers: Workers) -> None:
         self._workers = workers
@@ -113,6 +115,8 @@ class TensorFlowProgram(Program):
             if self._train:
                 self._optimizer = build_optimizer(workload.optimizer)
                 self._optimizer.build(self._model.trainable_variables)
+        optimized = self._optimizer.variables if self._train else []
+        self._variables = [variable.value for variable in (*self._model.weights, *optimized)]
         step = self._train_step if self._train else self._infer_step
         self._eager = cell.compile_mode == "eager"
         self._call: Any = step  # until it is traced
@@ -126,6 +130,27 @@ class TensorFlowProgram(Program):
         self.synchronize()
         self._targets_at = resident[1].backing_device
         return resident
+
+    def keep(self) -> bool:
+        """Copy weights and optimizer state."""
+        self._kept = [np.array(variable) for variable in self._variables]
+        return True
+
+    def restore(self) -> bool:
+        """Assign new tensors: a variable takes the memory of what it is assigned, and graphs know it by its handle."""
+        if self._kept is None:
+            return False
+        with self._device_scope():
+            for variable, array in zip(self._variables, self._kept, strict=True):
+                value = tf.constant(array)
+                # On a CPU this tensor may lie in memory of NumPy's.
+                variable.assign(value if self._asynchronous else tf.raw_ops.DeepCopy(x=value), read_value=False)
+        self.synchronize()
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the variables of model and optimizer."""
+        return (np.asarray(variable) for variable in up_to(most, self._variables))
 
     def trace(self) -> bool:
         """Trace to a concrete function, which `step` calls and which cannot retrace. Eager mode traces nothing."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
@@ -29,7 +31,7 @@ from kit.backends.entry import (
     tf32_setting,
     variables_set,
 )
-from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, ThreadSetting, all_reduces
+from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, ThreadSetting, all_reduces, up_to
 from kit.backends.torch import proof
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
@@ -90,6 +92,7 @@ class TorchProgram(Program):
 
     _code: CodeType | None = None  # the step's, if it is compiled
     _targets_at = ""  # the device of a resident batch's targets
+    _kept: list[torch.Tensor] | None = None  # the initial weights, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankGroup) -> None:
         self._device = torch.device(DEVICES[cell.device])
@@ -139,6 +142,32 @@ class TorchProgram(Program):
             return batch
         arrays = batch.inputs, batch.targets.astype(np.int64)
         return HostBatch(*(torch.from_numpy(array).pin_memory().numpy() for array in arrays))
+
+    def keep(self) -> bool:
+        """Copy the weights; an optimizer's state is zero at first, and made in the first step."""
+        self._kept = [weight.detach().to("cpu", copy=True) for weight in self._network.parameters()]
+        return True
+
+    def restore(self) -> bool:
+        """Give each parameter new memory with its initial weight. TorchDynamo's guards do not look at addresses."""
+        if self._kept is None:
+            return False
+        for weight, kept in zip(self._network.parameters(), self._kept, strict=True):
+            weight.data = torch.empty_like(weight.data).copy_(kept)
+        for module in self._network.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()  # cuDNN wants the weights of such a layer in one piece
+        for values in self._optimizer.state.values():
+            for name, value in values.items():
+                values[name] = torch.zeros_like(value)
+        self.synchronize()
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the parameters, and each tensor that the optimizer has of them."""
+        kept = [values.values() for values in self._optimizer.state.values()] if self._train else []
+        for tensor in up_to(most, chain(self._network.parameters(), *kept)):
+            yield tensor.detach().cpu().numpy()
 
     def step(self, batch: DeviceBatch) -> torch.Tensor:
         """Run one optimizer update or one forward pass."""
