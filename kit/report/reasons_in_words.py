@@ -434,7 +434,7 @@ OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
         "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round, without a verdict; stop other "
-        "work, or run with --wait-for-quiet 300",
+        "work, wait for it (--wait-for-quiet 300), or leave it CPUs (--threads 1)",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
         "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so {groups} of "

@@ -33,7 +33,6 @@ from kit.runner.warm_up_and_blocks import (
     event_steps,
     is_warm,
     long_segment,
-    pace_ns,
     pieces,
     probe_segments,
     probed_pace,
@@ -362,7 +361,7 @@ class RoundWorker:
         segments = [Segment(1)]
         measured, (first_ns,) = self._measure("first_step", program, segments)
         part.phases = [*part.phases, Phase(name="first_step", begin_ns=measured.begin_ns, duration_ns=measured.span_ns)]
-        program.pace = Pace(pace_ns(first_ns))
+        program.pace = Pace.of(first_ns)
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
 
@@ -377,7 +376,7 @@ class RoundWorker:
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
-            program.pace = Pace(pace_ns(step_ns))
+            program.pace = Pace.of(step_ns)
             fastest_ns = min(fastest_ns, program.pace.waited_ns)
             tell(program.pace.waited_ns / 1e9)
         if program.cell.device != "cpu":
