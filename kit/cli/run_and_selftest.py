@@ -114,8 +114,8 @@ def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = Fa
     stop, profile, why = StopFlag(), None, "interrupted"
     with stop.deferring_interrupts():
         try:
-            wait_for_quiet(running.plan.cpus, request.quiet_s or 0.0, stop, say)
-            with RunProgress(running.plan, running.rounds_done) as progress:
+            wait_for_quiet(running.plan, request.quiet_s or 0.0, stop, say)
+            with RunProgress(running.plan, running.rounds_done, request.budget_s) as progress:
                 profile = running.run(progress, stop, request.budget_s, replaces=request.force)
         except KeyboardInterrupt:
             pass

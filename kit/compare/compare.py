@@ -62,6 +62,8 @@ OF_A_TABLE = (
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # A title begins with these.
+# Findings that a row is marked with, in their own words.
+CHANGES = ("step_grows", "step_shrinks")
 HEAD = ("workload", "task")
 
 
@@ -325,6 +327,11 @@ def _marks(
     where = "stalls", first.cell_key, cell_group.key
     stalls = [known for known in findings if (known.code, known.cell_key, whole_key(known.group)) == where]
     marks += [reason("stalls", share_pct=finding.values["stalled_pct"]) for finding in stalls]
+    marks += [
+        reason(known.code, **known.values)
+        for known in findings
+        if known.code in CHANGES and (known.cell_key, whole_key(known.group)) == where[1:]
+    ]
     marks += [moving[cell_group, first.cell_key]] if (cell_group, first.cell_key) in moving else []
     modes = next((modes for (_, key), modes in cell_group.modes.items() if key == first.cell_key), None)
     slow = [] if modes is None else [reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1])]

@@ -23,13 +23,14 @@ class TimeNeeded(NamedTuple):
     is_least: bool
 
 
-def summary(plan: RunPlan, left: TimeNeeded) -> str:
-    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes``."""
+def summary(plan: RunPlan, left: TimeNeeded, budget_s: float | None = None) -> str:
+    """Return ``12 cells in 4 groups, 4 rounds of 6 cycles, about 5 minutes``, and what a budget bounds."""
     suite = plan.suite
     rounds = f"{counted(suite.rounds, 'round')} of {counted(suite.plan.cycles, 'cycle')}"
     more = "" if suite.precision_pct is None else f" and more until differences are known to {suite.precision_pct:g} %"
     cells = f"{counted(len(plan.cells), 'cell')} in {counted(len(plan.groups), 'group')}"
-    return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}"
+    bound = "" if budget_s is None else f"; after {budget_s:g} s no round begins, and the first ends whatever it takes"
+    return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}{bound}"
 
 
 def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:

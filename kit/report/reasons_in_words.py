@@ -118,7 +118,15 @@ OTHERS: Templates = {
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
-    "own_program": "Steadykit cannot see what a user program compiles",
+    "own_program": "it uses no framework whose compilations Steadykit can count",
+    "compilations_not_counted": "its framework does not say what it compiled ({error})",
+    "compiler_switched_off": "its compiler is switched off by {by}",
+    "no_profiler": "its framework has no profiler that shows what runs",
+    "profiler_failed": "its framework's profiler failed ({error})",
+    "several_frameworks": "several frameworks are imported, and what the step returns is of none or of several",
+    "fit_is_over": "a fit has no further step",
+    "step_returns_no_loss": "its step does not return a single number, the loss",
+    "state_not_found": "no floating-point array was found that its step refers to, of at most {most:,} numbers",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
     "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
     "threads_by_environment": "environment variables set the number of threads",
@@ -126,6 +134,8 @@ OTHERS: Templates = {
     "run_resumed": "the run was resumed, and counters started again",
     # Notes of launches.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
+    "step_grows": "its step becomes slower within each {stretch}, from {first_ns} to {last_ns}",
+    "step_shrinks": "its step becomes faster within each {stretch}, from {first_ns} to {last_ns}",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
     "throttled": "throttled by the cgroup's CPU quota for {share_pct} of the time",
     "stalls": "occasional slow steps take {share_pct} of its time",
@@ -138,6 +148,13 @@ OTHERS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
+    "not_compiled": "{by} compiled nothing",
+    "compiled_nonetheless": "{by} compiled it nonetheless",
+    "compiler_off": "{switch} switches its compiler off",
+    "work_left_out": "its compiler left out nearly all of the {flops_asked:,.0f} FLOPs that a step asks for",
+    "constant_inputs": "its inputs are constants: a step computes {flops:,.0f} of the {flops_asked:,.0f} FLOPs that it "
+    "asks for",
+    "products_left_out": "its graph runs {products} of {products_asked} products",
     # Why the first hour on a device could not check something.
     "nothing_to_check": "the run has nothing that it could check",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
@@ -311,6 +328,8 @@ ALWAYS: Templates = {
     "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
+    "mode_differs": "MODE NOT RUN: what {cell} ran is not its compile mode",
+    "work_missing": "WORK LEFT OUT: {cell} does not do what its step asks for; do not compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
     "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
@@ -415,7 +434,7 @@ OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
         "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round, without a verdict; stop other "
-        "work, or run with --wait-for-quiet 300",
+        "work, wait for it (--wait-for-quiet 300), or leave it CPUs (--threads 1)",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
         "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so {groups} of "
@@ -430,7 +449,7 @@ OF_MARKS: dict[str, Templates] = {
 # The letter behind the value.
 LETTERS = {"is_disturbed": " c", "sustained_differs": " †", "process_shared": "*", "warm_start": " w"}
 # These are bad enough to be printed in bold.
-LOUD = ("parity_differs", "energy_modelled")
+LOUD = ("parity_differs", "energy_modelled", "mode_differs", "work_missing")
 # Every code with words.
 REASONS: Templates = (
     OTHERS

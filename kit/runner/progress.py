@@ -28,6 +28,7 @@ from kit.runner.rounds_left import RepeatsToCome, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.runner.warm_up_and_blocks import OVERRUN_MOST
 from kit.suites.plan import Bundle, WorkerPlan
+from kit.suites.run_request import OPTIONS
 
 # One look may fall between two bursts.
 QUIET_LOOKS = 3
@@ -39,33 +40,41 @@ LONGER = 1.5
 LINE_EVERY_S = 20.0
 
 
-def wait_for_quiet(cpus: Sequence[int], seconds: float, stop: StopFlag, say: Callable[[str], None]) -> None:
-    """Say what others use of `cpus` where that disturbs a run, and wait until they stop, for `seconds` at most.
+def wait_for_quiet(plan: RunPlan, seconds: float, stop: StopFlag, say: Callable[[str], None]) -> None:
+    """Say what others use of a run's CPUs where that disturbs it, and wait until they stop, for `seconds` at most.
 
     Raises:
         KeyboardInterrupt: it was asked for.
     """
     begin_ns, said_s = now_ns(), -WAIT_LINE_EVERY_S
-    quiet = 0
+    quiet, leaves_cpus = 0, _leaves_cpus(plan)
     while quiet < (QUIET_LOOKS if seconds else 1):
         stop.check()
-        others = others_now(cpus, OTHERS_MOST)
+        others = others_now(plan.cpus, OTHERS_MOST)
         quiet = quiet + 1 if others.is_quiet else 0
         spent_s = (now_ns() - begin_ns) / 1e9
         if not others.is_quiet and spent_s - said_s >= WAIT_LINE_EVERY_S:
             waiting = f"waiting up to {seconds - spent_s:.0f} s"
-            say(f"{sentence(others.reason)}; {waiting if seconds else 'disturbed cycles will be measured again'}")
+            again = f"disturbed cycles will be measured again{leaves_cpus}"
+            say(f"{sentence(others.reason)}; {waiting if seconds else again}")
             said_s = spent_s
         if spent_s >= seconds and not quiet:
             if seconds:
-                say(f"other programs did not stop within {seconds:g} s; measuring anyway")
+                void = "while they run no cycle counts, and there is no verdict"
+                say(f"other programs did not stop within {seconds:g} s; measuring anyway: {void}{leaves_cpus}")
             return
+
+
+def _leaves_cpus(plan: RunPlan) -> str:
+    """Return what leaves others a CPU, as the end of a line; nothing where cells on a CPU have one thread anyway."""
+    threads = [len(plan.cpus) if cell.threads is None else cell.threads for cell in plan.cells if cell.device == "cpu"]
+    return f" ({OPTIONS['threads']} 1 leaves them CPUs)" if max(threads, default=1) > 1 else ""
 
 
 class RunProgress:
     """Shows a run's rounds, from `rounds_done` on."""
 
-    def __init__(self, plan: RunPlan, rounds_done: int = 0) -> None:
+    def __init__(self, plan: RunPlan, rounds_done: int = 0, budget_s: float | None = None) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._of = "" if plan.suite.precision_pct is not None else f" of {plan.suite.rounds}"
         self._number, self._rounds = rounds_done, plan.suite.rounds
@@ -74,10 +83,11 @@ class RunProgress:
         self._line_s = 0.0  # when the last line was printed
         self._others = ""  # what others took in the last cycle, where they disturbed it
         self._cycles = self._left_out = 0  # of this round
+        self._leaves_cpus = _leaves_cpus(plan)
         self._any_clean = False  # cycle of the run so far
         self._any_cut = False  # block of this round
         announced = self._time.estimate()
-        self._summary, self._announced_s = summary(plan, announced), announced.seconds
+        self._summary, self._announced_s = summary(plan, announced, budget_s), announced.seconds
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -161,7 +171,7 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            none = "" if self._any_clean else " (no clean cycle yet, so no verdict)"
+            none = "" if self._any_clean else f" (no clean cycle yet, so no verdict){self._leaves_cpus}"
             done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} disturbed{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:

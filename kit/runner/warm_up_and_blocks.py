@@ -41,6 +41,8 @@ TIMED_MIN = 2
 # A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
 # times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.
 OVERRUN_MOST = 4
+# Steps whose mean is this many times their median and more are planned as if it were so many times.
+UNEVENNESS_MOST = 4.0
 # Ranks must run the same steps, so they are cut by their runner, between pieces that take about so long. Between two
 # pieces they idle for some 0.0002 s.
 PIECE_S = 0.05
@@ -84,14 +86,22 @@ class Pace(NamedTuple):
     waited_ns: float  # a step that is waited for by itself
     pipelined_ns: float = 0.0  # a step of those that are waited for together; 0: there are none
     per_wait: int = 1  # how many steps are waited for together
+    # The mean of steps that are waited for over `waited_ns`, their median: an own stall now and then is no overrun.
+    unevenness: float = 1.0
+
+    @classmethod
+    def of(cls, waits_ns: Steps, lead_in_ns: Steps = NO_STEPS) -> Pace:
+        """Return the pace that steps show which were waited for one by one, after those of a lead-in."""
+        waited_ns = pace_ns(np.concatenate([lead_in_ns, waits_ns]))
+        return cls(waited_ns, unevenness=min(max(1.0, float(waits_ns.mean()) / waited_ns), UNEVENNESS_MOST))
 
     def after(self, segments: Sequence[Segment], waits_ns: Sequence[Steps]) -> Pace:
         """Return the pace after a block."""
         # A block that was cut may have a single timed step, which a stall made long: then its lead-in shows the pace.
-        waited_ns = pace_ns(np.concatenate(waits_ns[:2]))
+        pace = Pace.of(waits_ns[1], waits_ns[0])
         if not self.pipelined_ns:
-            return Pace(waited_ns)
-        return Pace(waited_ns, float(waits_ns[-1].mean()) / segments[-1].per_wait, self.per_wait)
+            return pace
+        return pace._replace(pipelined_ns=float(waits_ns[-1].mean()) / segments[-1].per_wait, per_wait=self.per_wait)
 
     def after_groups(self, step_ns: float) -> Pace:
         """Return the pace after a block that had nothing but steps of this mean."""
@@ -103,10 +113,20 @@ def pace_ns(waits_ns: Steps) -> float:
     return max(1.0, float(np.median(waits_ns[-PACE_STEPS:])))
 
 
+def third_ns(waits_ns: Steps) -> int | None:
+    """Return the median of the first third of the steps of a block; None where no step was waited for by itself."""
+    return round(float(np.median(waits_ns[: max(1, waits_ns.size // 3)]))) if waits_ns.size else None
+
+
 def filling(seconds: float, step_ns: float, *, least: int = 1, is_rounded_up: bool = False) -> int:
     """Return how many steps fill so many seconds."""
     steps = seconds * 1e9 / step_ns
     return min(max(least, math.ceil(steps) if is_rounded_up else round(steps)), STEPS_MAX)
+
+
+def _planned_waited(waits: int, pace: Pace) -> Segment:
+    """Return a segment of steps that are waited for one by one, planned to take what they did in the mean."""
+    return planned(waits, pace.waited_ns * pace.unevenness)
 
 
 def planned(waits: int, step_ns: float, per_wait: int = 1) -> Segment:
@@ -156,7 +176,7 @@ def is_warm(plan: StepPlan, spent_ns: int, steps: int, fastest_ns: float) -> boo
 
 def warm_up_segment(pace: Pace) -> Segment:
     """Return a part of a warm-up."""
-    return planned(filling(WARM_UP_PART_S, pace.waited_ns), pace.waited_ns)
+    return _planned_waited(filling(WARM_UP_PART_S, pace.waited_ns), pace)
 
 
 def probe_segments(pace: Pace) -> list[Segment]:
@@ -183,8 +203,8 @@ def block_segments(pace: Pace, seconds: float, lead_in_s: float) -> list[Segment
     """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together."""
     waited_s = seconds if not pace.pipelined_ns else seconds * LATENCY_FRACTION
     segments = [
-        planned(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace.waited_ns),
-        planned(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN), pace.waited_ns),
+        _planned_waited(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace),
+        _planned_waited(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN), pace),
     ]
     if pace.pipelined_ns:
         groups = filling(seconds - waited_s, pace.pipelined_ns * pace.per_wait)

@@ -36,7 +36,7 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import LaunchPart, Parity, Threads
+from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
@@ -304,6 +304,7 @@ def _merged(answers: Sequence[Done], ranks_per_host: int) -> Done:
         peak_device_memory_b=known_sum(part.peak_device_memory_b for part in parts),
         device_ids=list(dict.fromkeys(device for part in parts[:ranks_per_host] for device in part.device_ids)),
         ranks=[rank for part in parts for rank in part.ranks],
+        numbers=_numbers(parts),
         parity=_parity(parts),
         failure=next((part.failure for part in parts if part.failure is not None), None),
     )
@@ -324,6 +325,13 @@ def _threads(parts: Sequence[LaunchPart], ranks_per_host: int) -> Threads | None
         used=known_sum(threads.used for threads in known),
         used_reason=next((threads.used_reason for threads in known if threads.used_reason), None),
     )
+
+
+def _numbers(parts: Sequence[LaunchPart]) -> ComputedNumbers | None:
+    """Return rank 0's: all ranks have the same weights, and a loss is of a rank's own part of the batch."""
+    known = [part.numbers for part in parts if part.numbers is not None]
+    was_not_finite = any(numbers.was_not_finite for numbers in known)
+    return replace(known[0], was_not_finite=was_not_finite) if known else None
 
 
 def _parity(parts: Sequence[LaunchPart]) -> Parity | None:

@@ -26,7 +26,7 @@ from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, VARIANT_NAME, SuiteErro
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
 # No run takes a year.
-SECONDS_MAX = YEAR_NS / 1e9
+SECONDS_MAX = YEAR_NS // 10**9
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 PRECISIONS = ("float32", "bfloat16", "tf32", "default")
@@ -109,7 +109,7 @@ class RunRequest(TypedRequest):
     """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
     suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file
-    backends: Names = several("--backend", "Measure only this framework (repeatable).", "NAME,…")
+    backends: Names = several("--backend", "Measure only this framework; several are compared (repeatable).", "NAME,…")
     workloads: Names = several("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
     programs: Names = several(
         "--program", "Measure a user program: your own network (repeatable).", "[NAME=]FILE.py[:FUNCTION]", read=tuple
@@ -144,7 +144,9 @@ class RunRequest(TypedRequest):
     precision_pct: float | None = option(
         "--until-precision", "Measure until differences are known to PCT %.", "PCT", above=0, most=PRECISION_MAX_PCT
     )
-    budget_s: float | None = option("--budget", "Start no round after S seconds.", "S", above=0, most=SECONDS_MAX)
+    budget_s: float | None = option(
+        "--budget", "Start no round after S seconds; the first runs to its end.", "S", above=0, most=SECONDS_MAX
+    )
     quiet_s: float | None = option(
         "--wait-for-quiet", "Wait up to S seconds for other programs to stop.", "S", above=0, most=SECONDS_MAX
     )

@@ -286,3 +286,90 @@ def test_a_container_is_one_whatever_is_imported_beside_it(made, name, beside):
         pytest.importorskip(framework)
     program = made(f"{beside}from collections import OrderedDict\nimport torch\nx = torch.ones(3)\n{CONTAINERS[name]}")
     assert floats(run(program))[0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_program_puts_back_itself_what_its_steps_change(made):
+    program = made(
+        "w = np.ones(4, np.float32)\n"
+        "def step():\n    w[:] *= 0.5\n    return w.sum()\n"
+        'return {"step": step, "reset": lambda: w.fill(1)}'
+    )
+    before = run(program, 3)
+    assert program.restore()
+    assert run(program, 3) == before
+    assert not made("return lambda: np.ones(batch)").restore()
+    with pytest.raises(BackendError, match="returned int for reset; return a callable"):
+        made('return {"step": lambda: np.ones(2), "reset": 3}')
+
+
+def held_in(program):
+    return sorted(array.size for array in program.state(1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes"),
+    [
+        ("w, n = np.ones(3), np.arange(5)\nreturn lambda: w * n.sum()", [3]),
+        ("w = {'a': [np.ones(3)], 'b': (np.ones(2), np.ones(7, 'f2'))}\nreturn lambda: w['a'][0]", [2, 3, 7]),
+        ("w = np.ones(3)\ndef inner(): return w\ndef step(): return inner()\nreturn step", [3]),
+        ("import functools\nreturn functools.partial(np.add, np.ones(3), np.ones(4))", [3, 4]),
+        ("class A:\n    def __init__(self): self.w = np.ones(6)\n    def do(self): return self.w\nreturn A().do", [6]),
+        ("return lambda: np.ones(2)", []),
+        ("w = np.ones(1 << 21)\nreturn lambda: w", []),
+        ("w = []\nw.append(w)\nreturn lambda: np.ones(len(w))", []),
+    ],
+)  # fmt: skip
+def test_what_a_step_holds_is_looked_for_where_it_refers_to(made, body, sizes):
+    assert held_in(made(body)) == sizes
+
+
+HELD_BY = {
+    # A module, its optimizer's state, and through torch.compile's wrapper.
+    "torch": (
+        """import torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(1, 3)).sum().backward()
+optimizer.step()
+def step():
+    optimizer.zero_grad()
+    return model(torch.ones(1, 3)).sum()
+return torch.compile(step)""",
+        [1, 1, 2, 2, 2, 6, 6, 6],
+    ),
+    "jax": (
+        """import jax, optax
+from flax import nnx
+model = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+weights = {"more": jax.numpy.ones(7)}
+@jax.jit
+def update(w): return w
+def step(): return update(weights["more"]).sum() + model.bias[0]
+return step""",
+        [2, 6, 7],
+    ),
+    "tensorflow": (
+        """import tensorflow as tf, keras
+model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
+other = tf.Variable(tf.ones(9))
+@tf.function
+def step(): return tf.reduce_sum(model(tf.ones((1, 3)))) + other[0]
+return step""",
+        [2, 6, 9],
+    ),
+}
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("name", HELD_BY)
+def test_weights_of_a_framework_are_found(tmp_path, name):
+    body, sizes = HELD_BY[name]
+    (tmp_path / "model.py").write_text(f"def program(batch, device):\n{textwrap.indent(body, '    ')}\n")
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_own_program import UserProgram, cell_of, held_in, source_of
+print("held", held_in(UserProgram(source_of({str(tmp_path / "model.py")!r}), cell_of("model"))))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert f"held {sizes}" in ran.stdout, ran.stderr[-2000:] + ran.stdout

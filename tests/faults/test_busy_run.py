@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from fault_runs import Workplace
+from msgspec import structs
 from planted_files import plant
+from profile_builder import cell, profile, run_plan
 
 from kit.compare.clean import OTHERS_MOST
 from kit.compare.runs import run_of
@@ -63,7 +65,15 @@ def test_a_kernel_that_counts_no_times_gives_a_reason_and_disturbs_nothing(tmp_p
         ([0.02], 0, []),
         ([0.46], 0, ["other programs use 46 %"]),
         ([0.46, 0.46, 0.02, 0.3, 0.02, 0.03, 0.02], 60, ["other programs use 46 %"]),
-        ([0.46] * 3, 1e-9, ["other programs use 46 %", "did not stop within"]),
+        (
+            [0.46] * 3,
+            1e-9,
+            [
+                "other programs use 46 %",
+                "did not stop within 1e-09 s; measuring anyway: while they run no cycle counts, and there is no "
+                "verdict (--threads 1 leaves them CPUs)",
+            ],
+        ),
         ([None] * 3, 60, []),
     ],
 )
@@ -71,7 +81,7 @@ def test_waiting_ends_when_the_cpus_are_quiet_or_time_is_up(monkeypatch, looks, 
     left = [others_now([0], OTHERS_MOST, 0.0)._replace(fraction=fraction) for fraction in looks]
     monkeypatch.setattr(progress, "others_now", lambda cpus, most: left.pop(0))
     lines = []
-    progress.wait_for_quiet([0], seconds, StopFlag(), lines.append)
+    progress.wait_for_quiet(run_plan(profile()), seconds, StopFlag(), lines.append)
     assert len(lines) == len(expected_words)
     assert all(words in line for words, line in zip(expected_words, lines, strict=True))
     assert len(left) in (0, 2), "it looks no more than it must"
@@ -86,3 +96,22 @@ def test_looking_again_and_again_opens_no_more_files():
     for _ in range(20):
         others_now([min(os.sched_getaffinity(0))], OTHERS_MOST, 0.0)
     assert opened() <= before
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "device", "is_advised"),
+    [
+        (None, [0, 1], "cpu", True),
+        (2, [0, 1], "cpu", True),
+        (1, [0, 1], "cpu", False),
+        (None, [0], "cpu", False),
+        (None, [0, 1], "gpu", False),
+    ],
+)
+def test_fewer_threads_are_advised_where_there_are_several(monkeypatch, threads, cpus, device, is_advised):
+    busy = others_now([0], OTHERS_MOST, 0.0)._replace(fraction=0.5)
+    monkeypatch.setattr(progress, "others_now", lambda cpus, most: busy)
+    plan = structs.replace(run_plan(profile()), cpus=cpus, cells=[cell(threads=threads, device=device)])
+    lines = []
+    progress.wait_for_quiet(plan, 0, StopFlag(), lines.append)
+    assert ["--threads 1" in line for line in lines] == [is_advised]

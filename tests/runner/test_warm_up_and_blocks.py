@@ -11,6 +11,7 @@ from kit.runner.warm_up_and_blocks import (
     GROUP_MAX_S,
     OVERRUN_MOST,
     STEPS_MAX,
+    UNEVENNESS_MOST,
     WAIT_FRACTION,
     Pace,
     block_segments,
@@ -156,3 +157,24 @@ def test_a_warm_up_is_asked_for_in_parts_of_a_tenth_of_a_second(step_ns, steps):
 def test_events_time_half_a_second_at_most(step_ns, steps):
     assert event_steps(Pace(step_ns)) == steps
     assert probe_segments(Pace(step_ns))[1].steps * step_ns <= max(9, 9 * step_ns / S) * S
+
+
+def test_a_program_that_stalls_by_itself_is_planned_with_its_stalls_and_within_bounds():
+    def run(segment, at):
+        """Every thirtieth step takes 60 ms, the others 2 ms."""
+        waits_ns = np.array([60 * MS if (at + number) % 30 == 29 else 2 * MS for number in range(segment.waits)])
+        return waits_ns[: 1 + np.searchsorted(waits_ns.cumsum(), segment.limit_ns, side="right")]
+
+    pace, at, cut = Pace.of(np.array([2 * MS] * 10)), 0, []
+    for _ in range(6):
+        segments, waits_ns = block_segments(pace, 0.25, 0.02), []
+        for segment in segments:
+            waits_ns.append(run(segment, at))
+            at += waits_ns[-1].size
+        cut.append(waits_ns[-1].size < segments[-1].waits)
+        pace = pace.after(segments, waits_ns)
+        assert pace.waited_ns == 2 * MS and segments[-1].waits == 115
+    assert not any(cut)
+    assert 1.5 < pace.unevenness < 3
+    assert Pace.of(np.array([MS] * 20 + [1000 * MS] + [MS] * 20)).unevenness == UNEVENNESS_MOST
+    assert Pace.of(np.array([16 * MS] * 10)).unevenness == 1, "what is slow throughout is no stall"

@@ -18,7 +18,8 @@ def too_fast(worker, key):
     """Plant a pace that the steps had on a faster machine."""
     program = worker._programs[key]
     pace = program.pace
-    program.pace = pace._replace(waited_ns=pace.waited_ns / SLOWED, pipelined_ns=pace.pipelined_ns / SLOWED)
+    waited_ns, pipelined_ns = pace.waited_ns / SLOWED, pace.pipelined_ns / SLOWED
+    program.pace = pace._replace(waited_ns=waited_ns, pipelined_ns=pipelined_ns, unevenness=1.0)
     return program
 
 
