@@ -16,6 +16,7 @@ PAGES = Path(__file__).parent / "reference/audit"
 AREAS = {
     "host": "The host",
     "steps": "Step times",
+    "proof": "Proof of what ran",
     "fairness": "Fairness",
     "gpus": "GPUs",
     "energy": "Energy",

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.compare.contradictions import mode_of
 from kit.profile.cell import Cell, Variant
 from kit.profile.consistency import steps_of
 from kit.profile.facts import Accelerator, Facts, FactValue, Identity, State, device_facts
@@ -31,6 +32,7 @@ from kit.profile.schema import (
     Blocks,
     CellResult,
     Compilations,
+    ComputedNumbers,
     DataUsed,
     Energy,
     Failure,
@@ -44,14 +46,21 @@ from kit.profile.schema import (
     StepPlan,
     SuiteUsed,
     Threads,
+    WhatRan,
 )
 from kit.profile.store import canonical_json, launch_id, profile_digest
 from kit.profile.unfinished import RunPlan
+from kit.workloads.device_operations import is_operation
 
 AnyFacts = TypeVar("AnyFacts", bound=Facts)
 
 MS = 1_000_000
 S = 1_000_000_000
+FLOAT32 = {
+    "tensorflow": ("tensor_float_32", "False"),
+    "torch": ("float32_matmul_precision", "highest"),
+    "jax": ("jax_default_matmul_precision", "None"),
+}
 DEFAULT_MODE = {"tensorflow": "graph", "torch": "eager", "jax": "jit"}
 CREATED = "2026-01-01T00:00:00Z"
 BLOCK_NS = 250 * MS
@@ -247,6 +256,8 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
             steps=steps.tolist(),
             duration_ns=duration_ns.tolist(),
             median_ns=median_ns.tolist(),
+            early_ns=median_ns.tolist(),
+            late_ns=median_ns.tolist(),
             counters={
                 **{name: np.rint(span_ns * cpus).astype(int).tolist() for name, cpus in CPUS_USED.items()},
                 **{name: np.rint((steps + 1) * value).astype(int).tolist() for name, value in plan.counters.items()},
@@ -254,10 +265,12 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         ),
         "p95_ns": int(np.median(median_ns) * 1.1),
         "p99_ns": int(np.median(median_ns) * 1.3),
-        "recompiles": Compilations(count=0),
+        "recompiles": Compilations(count=0, before=1),
+        **_proof(plan.cell),
         "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
+        "numbers": numbers(plan.cell),
         "parity": losses(),
     }
     made = Launch(**(fields | dict(plan.launch)))
@@ -268,6 +281,26 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
     if plan.change is not None:
         plan.change(made)
     return made
+
+
+def _proof(cell: Cell) -> dict[str, object]:
+    """What shows that the cell's compile mode ran, and on a CPU the switch of its precision."""
+    mode = mode_of(cell)
+    shown = {} if mode is None else {"ran": WhatRan(runs={mode.needs: 1})}
+    switch = FLOAT32.get(cell.backend) if cell.device == "cpu" else None
+    return shown if switch is None else {**shown, "settings": dict([switch])}
+
+
+def numbers(cell: Cell, **more: object) -> ComputedNumbers | None:
+    """What the steps of a cell computed with; None: an operation."""
+    if is_operation(cell):
+        return None
+    trains = cell.task == "train"
+    known = {"blocks_begin": "restored" if trains else "left", "state_numbers": 1_339_418, "denormal_share": 0.0}
+    if cell.task == "infer":
+        return ComputedNumbers(**(known | {"loss_reason": reason("step_returns_no_loss")} | more))
+    losses = {"first_step_loss": 2.3, "first_block_loss": 0.9, "last_block_loss": 0.8}
+    return ComputedNumbers(**(known | losses | more))
 
 
 def beside_others(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import tempfile
@@ -44,9 +45,11 @@ def measure(
 ) -> Profiles:
     """Measure programs against each other, and write their profile.
 
-    A program is a function `program(batch, device)` that returns a step (docs/how-to/own-model.md): ``file.py``,
-    ``file.py:function``, ``package.module:function``, or the function itself, also one of a notebook. Functions travel
-    by cloudpickle, in files that only their user can read and that go when the run is complete.
+    A program is a function `program(batch, device)` that returns a step: ``file.py``, ``file.py:function``,
+    ``package.module:function``, or the function itself, also one of a notebook. The page
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/own-model.md has examples.
+
+    Functions travel by cloudpickle, in files that only their user can read and that go when the run is complete.
 
     Args:
         programs: by the name that tables have.
@@ -55,7 +58,7 @@ def measure(
         budget_s: no round begins later.
         batch: samples a step, which a program gets; several are compared.
         device: "cpu", "gpu" or "tpu", which a program gets.
-        task: that a table shows, or that a program with a parameter `task` gets; None: "train", or both.
+        task: that a table shows, or that a program with a parameter `task` gets; None: no task, or both.
         threads: of each framework; None: one for each usable CPU.
         variants: settings of each by its name, as ``{"old": "python=/envs/old/bin/python"}``; "" sets nothing.
         energy_s: seconds of the block for joules; 0: none; None: where a sensor answers.
@@ -80,7 +83,9 @@ def measure(
     if threading.current_thread() is not threading.main_thread():
         raise KitError("kit.measure() handles signals, which only the main thread can; call it there")
     if not isinstance(programs, Mapping) or not programs:
-        raise KitError('kit.measure() names no program; give a dictionary, as {"old": old, "new": new}')
+        shown = "nothing" if not programs else getattr(programs, "__name__", None) or type(programs).__name__
+        example = f'{{"{shown}": {shown}}}' if inspect.isroutine(programs) else '{"old": old, "new": new}'
+        raise KitError(f"kit.measure() takes programs by their names, and got {shown}; give kit.measure({example})")
     batches = tuple(batch) if isinstance(batch, Sequence) else (batch,)
     if not all(type(size) is int for size in batches):
         raise KitError(f"batch is {batch!r}; give a whole number, or a list of them")

@@ -16,12 +16,14 @@ import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+from kit.backends.program.program_call import refused_call
 from kit.errors import KitError
 
 # A function that refers to a model carries its weights, which every worker of the run reads. A larger one is a mistake.
@@ -63,11 +65,13 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     sender_folder = os.path.abspath(sys.path[0])  # noqa: PTH100 - no link is followed
     written = {}
     for name, function in programs.items():
+        parameters = ["batch", "device", *(["task"] if _takes_task(function) else [])]
+        if (refused := refused_call(name, function, parameters)) is not None:
+            raise KitError(f"program {refused}")
         try:
             pickled = BytesIO()
             _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
             payload = pickle.dumps((sys.version_info[:2], sources, sender_folder, pickled.getvalue()))
-            signature = inspect.signature(function)
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise KitError(
@@ -78,12 +82,6 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
                 f"program {name} refers to {len(payload) >> 20} MiB, and {PAYLOAD_MAX_B >> 20} MiB is the most that is "
                 "sent; build models and data inside the function"
             )
-        parameters = ["batch", "device", *(["task"] if "task" in signature.parameters else [])]
-        try:
-            signature.bind(**dict.fromkeys(parameters))
-        except TypeError:
-            wanted = ", ".join(parameters)
-            raise KitError(f"program {name}{signature} does not accept {wanted}; write def {name}({wanted})") from None
         loader = LOADER.format(
             name=name,
             sha256=hashlib.sha256(payload).hexdigest(),
@@ -96,6 +94,12 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
     return written
+
+
+def _takes_task(function: Callable[..., Any]) -> bool:
+    with suppress(TypeError, ValueError):  # a function in C does not say what it takes
+        return "task" in inspect.signature(function).parameters
+    return False
 
 
 def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no types

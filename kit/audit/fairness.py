@@ -15,6 +15,7 @@ from fnmatch import fnmatch
 from kit.audit.remedies import TCMALLOC, again
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.compare.contradictions import FULL_FLOAT32, is_full
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
 from kit.profile.fields import reason
@@ -26,15 +27,6 @@ ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACT
 THREAD_SETTINGS = ("*NUM*THREADS", "*THREAD_LIMIT", "NPROC")
 # This backend runs a user's program, which reads what it likes.
 USER_PROGRAM = "program"
-# In `Launch.settings`, a framework's switch for float32 multiplication -> values for which it is a full one.
-# JAX' None is its default, on GPUs since Ampere TensorFloat-32 and on TPUs bfloat16.
-FULL_FLOAT32 = {
-    "float32_matmul_precision": ("highest",),
-    "tensor_float_32": ("False",),
-    "jax_default_matmul_precision": ("highest", "float32"),
-}
-# As `kit.backends.entry` writes it behind a switch.
-TF32_FORBIDDEN = "(NVIDIA_TF32_OVERRIDE=0)"
 
 
 def _alike(group: Sequence[MeasuredCell], key: Callable[[MeasuredCell], object]) -> Iterator[list[MeasuredCell]]:
@@ -164,10 +156,7 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
             next(((name, settings[name]) for name in FULL_FLOAT32 if name in settings), None) for settings in recorded
         ]
         known = [switch for switch in switches if switch is not None]
-        full = [
-            value.endswith(TF32_FORBIDDEN) or value.split(" ", maxsplit=1)[0] in FULL_FLOAT32[name]
-            for name, value in known
-        ]
+        full = [is_full(name, value, alike[0].cell.device) for name, value in known]
         if alike[0].cell.precision in ("float32", FRAMEWORKS_OWN):
             if len(known) < len(alike):
                 yield not_recorded("settings")

@@ -28,6 +28,13 @@ REMEDIES = {
     "larger_batch": "Try a larger batch: `{run:s}`",
     "measure_again": "Measure again: `{run:s}`",
     "see_what_runs": "Check that a step runs the model on the measured device and returns what it computes",
+    "what_grows": "Look for what each step adds to: a list or cache, results that keep their graph, traces of new "
+    'functions; or give the program a "reset"',
+    "longer_warm_up": "Warm up for longer (warmup_s in the suite), or see what changes: `kit show {file:s} --steps "
+    "--format csv`",
+    "reset_state": 'Give the program a "reset" that puts weights and optimizer state back',
+    "flush_denormals": "Flush them (torch.set_flush_denormal(True) before PyTorch's first operation), or give the "
+    'program a "reset"',
     "see_where_it_ran": "Check where the work ran, as it may wait, spin or stay on the host: `kit show {file:s}`",
     "cool_board": "Check temperature and power; this clock may be all that the device can hold: `nvidia-smi -q -d "
     "TEMPERATURE,POWER`",
@@ -41,6 +48,11 @@ REMEDIES = {
     "whole_cores": "Pin to one CPU of each core: `taskset -c {cpu_list:s} {run:s}`",
     "one_node": "Keep the run on one node: `numactl --cpunodebind=0 --membind=0 {run:s}`",
     "log_recompiles": "Log the reason: `{setting:s} {run:s} --rounds 1`",
+    "check_compiler": "Unset what switches the compiler on or off, or install what it lacks, then measure again: "
+    "`{run:s}`",
+    "unset_switch": "Measure without the switch: `env -u {switch} {run:s}`",
+    "pass_as_arguments": "Pass weights and batch to the compiled function as arguments, and return what it computes",
+    "keep_float32": "Unset the switch, or measure the precision that it sets (--dtype)",
     "resident_batches": "Prepare batches ahead of time, or keep them on the device; to see the gain: `{run:s}`",
     "see_latency": "Compare median, p95 and p99 (`kit compare {file:s} --wide`), or judge by the median step: "
     "`kit compare {file:s} --by latency`",

@@ -1,4 +1,4 @@
-"""Rules on results and the record: parity, finite losses, cells without a number, missing readings of sensors.
+"""Rules on results and the record: parity, losses, denormal numbers, cells without a number, missing readings.
 
 A broken digest is no rule: such a file is not read at all, and is named.
 """
@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 
 from kit.audit.remedies import again
-from kit.audit.rule import Found, Outcome, rule, says
-from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
+from kit.audit.rule import USUAL, Found, Outcome, rule, says
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.comparability import agreements
 from kit.profile.cell import OWN
 from kit.profile.fields import reason
-from kit.workloads.device_operations import networks_among
+from kit.profile.schema import ComputedNumbers
+from kit.workloads.device_operations import is_operation, networks_among
 
+# Of the loss in the first step: beside its error float32 does not resolve less, so gradients are rounding errors.
+VANISHED = 1e-6
+# A product with a denormal number takes up to 50 times as long (docs/explanation/method.md). Of a thousandth the work
+# that is not a matrix product gets longer by some percent.
+DENORMAL_PCT = 0.1
+# Backends that flush denormal numbers to 0 when they compute on a CPU. Accelerators compute with them at full speed.
+FLUSHING = ("tensorflow", "jax")
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
+# Reasons of launches whose results are nonsense: of a network, and of a user program.
+NOT_FINITE = ("output_not_finite", "program_output_not_finite")
 
 
 @rule("warning")
@@ -55,14 +66,73 @@ def parity(run: MeasuredRun) -> Iterator[Outcome]:
 
 
 @rule("bad", "lower_rate")
-@says("{who}: the loss or an output was not finite in {launches} of {of_launches} launches.")
+@says("{who}: a loss, a weight or an output was not finite in {launches} of {of_launches} launches.")
 def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
-    """Find cells whose loss or output stopped being finite."""
+    """Find cells whose loss, weights or output stopped being finite."""
     for result in run.profile.cells:
-        failures = [launch.failure for launch in result.launches if launch.failure is not None]
-        count = sum(failure.reason.code == "output_not_finite" for failure in failures)
+        count = sum(
+            (launch.failure is not None and launch.failure.reason.code in NOT_FINITE)
+            or (launch.numbers is not None and launch.numbers.was_not_finite)
+            for launch in result.launches
+        )
         if count:
             yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
+        unchecked = [why for launch in result.launches if (why := launch.output_unchecked) is not None]
+        if unchecked:
+            yield NotMeasuredError(unchecked[0])
+
+
+@rule("warning", "reset_state")
+@says("{who}: the loss vanished, from {first_loss:.2g} in the first step to {last_loss:.2g} after the last block.")
+def vanished_loss(cell: MeasuredCell) -> Found | None:
+    """Find training whose loss vanished, so that its steps compute with other numbers than training does."""
+    if not cell.cell.traits.trains or not cell.cell.in_blocks:
+        raise NotApplicableError
+    losses = [
+        (abs(numbers.first_step_loss), abs(numbers.last_block_loss), numbers.blocks_begin)
+        for numbers in _numbers(cell)
+        if numbers.first_step_loss is not None and numbers.last_block_loss is not None
+    ]
+    if not losses:
+        why = next((numbers.loss_reason for numbers in _numbers(cell) if numbers.loss_reason is not None), None)
+        raise NotMeasuredError(why or reason("output_not_finite"))
+    vanished = [known for known in losses if known[1] < VANISHED * known[0]]
+    if not vanished:
+        return None
+    first_loss, last_loss, begin = min(vanished, key=itemgetter(1))
+    values = {"first_loss": first_loss, "last_loss": last_loss, "launches": len(vanished)}
+    is_alike = begin != "left"  # every block loses it in the same way
+    return Found(values, severity="note" if is_alike else "warning", remedy=None if is_alike else USUAL)
+
+
+@rule("warning", "flush_denormals", at_least=DENORMAL_PCT)
+@says(
+    "{who}: {denormal_pct:.3g} % of weights and optimizer state are denormal numbers, which many CPUs compute slowly."
+)
+def denormals(cell: MeasuredCell) -> Found:
+    """Find cells that compute with denormal numbers."""
+    known = _numbers(cell)
+    shares = [numbers.denormal_share for numbers in known if numbers.denormal_share is not None]
+    if not shares:
+        why = next((numbers.denormal_reason for numbers in known if numbers.denormal_reason is not None), None)
+        raise NotMeasuredError(why) if why is not None else not_recorded("denormals")
+    denormal_pct = 100 * max(shares)
+    is_slow = cell.cell.device == "cpu" and cell.cell.backend not in FLUSHING
+    return Found(
+        {"denormal_pct": denormal_pct, "launches": sum(100 * share >= DENORMAL_PCT for share in shares)},
+        value=denormal_pct,
+        severity="warning" if is_slow else "note",
+        remedy=USUAL if is_slow else None,
+    )
+
+
+def _numbers(cell: MeasuredCell) -> list[ComputedNumbers]:
+    if is_operation(cell.cell):
+        raise NotApplicableError
+    known = [record.numbers for record in cell.records if record.numbers is not None]
+    if not known:
+        raise not_recorded("losses and denormals")
+    return known
 
 
 @rule("warning", "fix_failure")

@@ -1,20 +1,21 @@
-"""Rules on step times: two modes, stalls, compilations, and whether a step did its work."""
+"""Rules on step times: two modes, stalls, growth, compilations, and whether a step did its work."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from kit.audit.finding import Severity
 from kit.audit.remedies import again, larger_batch, other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
-from kit.compare.table import By, LaunchRow
+from kit.compare.table import By, LaunchRow, times_ns
 from kit.profile.cell import OWN
 from kit.profile.fields import reason
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, over
+from kit.stats.modes_and_trends import CYCLES_LEAST, LaunchSteps, change_in_launches, median_slope
 from kit.workloads.device_operations import is_operation
 
 # A mean lies 1 to 3 % above its median by common jitter.
@@ -30,6 +31,9 @@ DISPATCH_FRACTION = 0.5
 # In the reference profiles input takes little time: 101 of 105 fits are below 10 %. One that a neighbor
 # disturbed is at 30 %, so a warning needs several fits.
 INPUT_PCT, INPUT_WARNED_PCT = 10.0, 25.0
+# A cell alone may slow down with its machine, whose clocks fall as it warms up: by a tenth on a server, by more on a
+# laptop. Beside others, what is in all of them is the machine's, unless it is more than machines drift by.
+MACHINE_WARMS, MACHINE_DRIFTS = math.log(1.25), math.log(1.6)
 # Settings under which a framework logs why it compiles. TensorFlow warns of retracing by itself.
 LOG_SETTINGS = {"torch": "TORCH_LOGS=recompiles", "jax": "JAX_EXPLAIN_CACHE_MISSES=1"}
 
@@ -114,6 +118,57 @@ def bimodal(cell: MeasuredCell) -> Found | None:
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
     return Found(values, rank, code="bimodal_page_faults", remedy=other_allocator(cell))
+
+
+@rule("warning", "what_grows")
+@says("{who}: the step becomes slower within each {stretch}, from {first_ns} to {last_ns}.")
+@says("{who}: the step becomes faster within each {stretch}, from {first_ns} to {last_ns}.", code="step_shrinks")
+def step_grows(cell: MeasuredCell) -> Found | None:
+    """Find cells whose step becomes slower, or faster, from the begin of a launch to its end."""
+    if not cell.cell.in_blocks or is_operation(cell.cell):
+        raise NotApplicableError
+    launches = _steps_in_launches(cell)
+    if len(launches) < ROUNDS_FOR_VERDICT:
+        raise NotMeasuredError(reason("too_few_rounds", rounds=len(launches), needed=ROUNDS_FOR_VERDICT))
+    if min(len(known.blocks) for known in launches) < CYCLES_LEAST and not all(known.early for known in launches):
+        raise not_recorded("thirds of blocks")
+    if (change := change_in_launches(launches)) is None:
+        return None
+    others = [known for other in cell.beside if other is not cell for known in _steps_in_launches(other)]
+    shared_log = statistics.median(median_slope(known.blocks) * len(known.blocks) for known in others) if others else 0
+    size = abs(change.log)
+    if abs(change.log - shared_log) < size / 2 and size < MACHINE_DRIFTS:
+        return None
+    if change.is_in_blocks:
+        ends = [
+            [log for known in launches for log in logs(known)] for logs in (attrgetter("early"), attrgetter("late"))
+        ]
+    else:
+        ends = [[known.early[0] if known.early else known.blocks[0] for known in launches],
+                [known.late[-1] if known.late else known.blocks[-1] for known in launches]]  # fmt: skip
+    first_ns, last_ns = (math.exp(statistics.median(logs)) for logs in ends)
+    is_slower = change.log > 0
+    return Found(
+        {"first_ns": first_ns, "last_ns": last_ns, "stretch": "block" if change.is_in_blocks else "launch"},
+        100 * (1 - math.exp(-size)),
+        code="step_grows" if is_slower else "step_shrinks",
+        severity="warning" if others or size >= MACHINE_WARMS else "note",
+        remedy=reason("what_grows" if is_slower else "longer_warm_up"),
+    )
+
+
+def _steps_in_launches(cell: MeasuredCell) -> list[LaunchSteps]:
+    """Return the steps of all blocks of each launch, whether others disturbed them or not."""
+    steps = []
+    for launch in cell.sample.launches:
+        if launch.group == cell.group and launch.record.gave_number:
+            blocks = launch.blocks
+            thirds = [
+                [math.log(time_ns) for time_ns in column if time_ns] for column in (blocks.early_ns, blocks.late_ns)
+            ]
+            has_thirds = all(len(logs) == len(blocks.steps) for logs in thirds)
+            steps.append(LaunchSteps([*map(math.log, times_ns(blocks))], *(thirds if has_thirds else ())))
+    return steps
 
 
 @rule("bad", "see_what_runs", explains=("cpus_idle",))

@@ -26,6 +26,8 @@ THREAD_VARIABLES = (
 )  # fmt: skip
 # cuBLAS and cuDNN obey this variable and not the framework that calls them.
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+# oneDNN's own, under both of its names: what it computes float32 in where nobody asks for a precision.
+ONEDNN_PRECISION = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 # Every process reads these, whichever framework is in it.
 EVERY_PROCESS = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "JEMALLOC_*", TF32_OVERRIDE)
 

@@ -10,9 +10,11 @@ join them.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -21,8 +23,8 @@ from numpy.typing import NDArray
 
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.cell import Cell
-from kit.profile.fields import Reason
-from kit.profile.schema import Compilations
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, WhatRan
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -88,6 +90,14 @@ class RankGroup(NamedTuple):
 ALONE = RankGroup(0, ("",))
 
 
+def up_to(most: int, arrays: Iterable[Any]) -> Iterator[Any]:
+    """Yield those arrays of any framework that are small enough for all together to have at most so many numbers."""
+    for array in arrays:
+        if (size := math.prod(map(int, array.shape))) <= most:
+            most -= size
+            yield array
+
+
 def all_reduces() -> bool:
     """Return whether gradients are averaged over ranks and devices."""
     return os.environ.get(NO_ALL_REDUCE, "") in ("", "0")
@@ -138,7 +148,26 @@ class Runnable(Stepping, Protocol):
         return {}
 
     def compilations(self) -> Compilations:
-        """Return how often the framework has compiled or traced this program's step."""
+        """Return how often the framework has compiled or traced this program's step until now."""
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:  # noqa: ARG002
+        """Return what a step with this batch runs, by the framework's own profiler. It may make the step to see it."""
+        return WhatRan(reason=reason("no_profiler"))
+
+    def keep(self) -> bool:
+        """Copy to the host what `restore` needs, before the first step of training that is no fit. False: nothing."""
+        return False
+
+    def restore(self) -> bool:
+        """Put weights and optimizer state back to what they were at first, at other addresses, and wait for that.
+
+        Nothing is traced or compiled for it. False: this program has nothing to put back, or does not know how.
+        """
+        return False
+
+    def state(self, most: int) -> Iterable[NDArray[Any]]:  # noqa: ARG002
+        """Return weights and optimizer state on the host, one by one, up to `most` numbers; nothing if unknown."""
+        return ()
 
 
 class Program(Runnable, Protocol):

@@ -189,7 +189,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
             print_report(Report("kit compare", [], [], cases=[case]), request.format_name)
         raise
     if request.why:
-        report = why_report(comparison, allowed_pct, request.profiles[0])
+        report = why_report(comparison, titles_of(comparison), allowed_pct, request.profiles[0])
     else:
         # With other options the next command is not the same one with a further option.
         is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)
@@ -404,7 +404,7 @@ def audit(
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
     A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
-    docs/reference/audit explains each rule.
+    https://github.com/steadykit/steadykit/blob/main/docs/reference/audit/index.md explains each rule.
     """
     import msgspec
 

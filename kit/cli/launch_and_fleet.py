@@ -83,7 +83,8 @@ def _formed(_context: click.Context, option: click.Parameter, value: str | None)
 def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Run `kit run` in a hardened container of the image for TARGET, and write the profile here, owned by you.
 
-    All options of `kit run` may follow, also --out and --resume. For other machines see docs/how-to/cluster.md.
+    All options of `kit run` may follow, also --out and --resume. For other machines see
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/cluster.md
 
     `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
@@ -187,7 +188,8 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     A node that is slower in one profile is a suspect. Steadykit measures it again; it is slow if both profiles agree.
 
     Exit codes: 0: no node is slow; 1: a node is slow; 5: a suspect has no second profile; 3: a node has no complete
-    profile; 4 (with --from): no two nodes can be compared. See docs/how-to/cluster.md.
+    profile; 4 (with --from): no two nodes can be compared. See
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/cluster.md
     """
     need("scipy", "fleet")
     from kit.report.fleet_report import fleet_report

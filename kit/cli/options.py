@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
@@ -38,9 +38,15 @@ class FiniteRange(click.FloatRange):
 class LateChoice(click.Choice[str]):
     """A choice among the names in a table, whose module is imported when they are asked for: not for other verbs."""
 
-    def __init__(self, module: str, table: str) -> None:
+    def __init__(self, module: str, table: str, elsewhere: Mapping[str, str] | None = None) -> None:
         self.case_sensitive = True
-        self._module, self._table = module, table
+        self._module, self._table, self._elsewhere = module, table, elsewhere or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Return a name; of one that another command has, say which does."""
+        if value in self._elsewhere:
+            self.fail(f"{value!r} is no format of this command; use {self._elsewhere[value]}", param, ctx)
+        return super().convert(value, param, ctx)
 
     @cached_property
     def choices(self) -> Sequence[str]:  # type: ignore[override]

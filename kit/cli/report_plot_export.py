@@ -39,6 +39,13 @@ PLOT_ENDINGS = (".svg", ".png", ".pdf")
 LEFT_OUT_NAMED = 20
 SIDE_IN = (2.0, 50.0)  # a smaller plot has no room for its text, a larger one no printer
 PLOT_KIND = LateChoice("kit.report.plot_kinds", "KINDS")
+# Formats that other commands write, and that people look for here.
+ELSEWHERE = {
+    name: f"kit compare PROFILE --format {name}" for name in ("csv", "json", "jsonl", "prometheus", "junit", "markdown")
+}
+ELSEWHERE |= dict.fromkeys(("html", "page"), "kit report PROFILE -o FILE.html")
+ELSEWHERE |= {name: f"kit plot PROFILE -o FILE.{name}" for name in ("svg", "png", "pdf")}
+EXPORT = LateChoice("kit.report.exports", "EXPORTS", ELSEWHERE)
 # Of formats to export.
 IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 
@@ -162,7 +169,7 @@ def plot(
 
 
 @click.command
-@click.argument("format_name", metavar="FORMAT", type=LateChoice("kit.report.exports", "EXPORTS"))
+@click.argument("format_name", metavar="FORMAT", type=EXPORT)
 @click.argument("profile", type=PROFILE)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write to this file; asv: folder.")
 @click.option("--commit", metavar="HASH", help="asv: the commit that was measured.")

@@ -147,7 +147,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
     """
     from kit.profile.unfinished import UnfinishedRun
     from kit.runner.prepare import check_settings, plan_run
-    from kit.runner.running import RunUnderWay, profile_path
+    from kit.runner.running import RunUnderWay, check_out, profile_path
     from kit.runner.target import allocated_hosts
     from kit.suites.plan import plan_of
 
@@ -158,6 +158,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
         _say_who_reaches_ranks(running.plan)
         return running
     check_settings(request.clock)
+    check_out(request.out, replace=request.force)
     plan = plan_run(plan_of(request, say), say)
     _say_who_reaches_ranks(plan)
     unfinished = UnfinishedRun.begin(
@@ -236,7 +237,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     """Measure one cell against itself and against injected delays of 1, 2, 3 and 5 %, and report which are detected.
 
     With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in about 20
-    minutes. The result is a table, and a profile that you can send (docs/trust/tested-on.md).
+    minutes. The result is a table, and a profile that you can send (https://github.com/steadykit/steadykit/blob/main/docs/trust/tested-on.md).
     """
     from kit.audit.first_hour import SUITE, first_hour
     from kit.cli.compare_and_audit import profile_comparison
@@ -283,7 +284,7 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     from kit.runner.interrupt import StopFlag
     from kit.runner.prepare import check_settings, plan_run
     from kit.runner.response import sensor_responses
-    from kit.runner.running import RunUnderWay, profile_path
+    from kit.runner.running import RunUnderWay, check_out, profile_path
     from kit.suites.plan import plan_of
 
     context = click.get_current_context()
@@ -294,6 +295,7 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     devices = () if device == "gpu" else (device,)
     request = RunRequest(suite=SUITE, devices=devices, backends=(backend,) if backend else (), data=data, out=out)
     check_settings(request.clock)
+    check_out(out, replace=False)
     plan, stop = plan_run(plan_of(request, say), say), StopFlag()
     path = profile_path(out, f"hardware-{device}", plan.id, plan.created)
     say(f"loading the {device}, to see how its sensors respond")

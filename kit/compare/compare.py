@@ -40,6 +40,7 @@ from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_miss
 from kit.compare.verdicts import Family, best_of_platforms, broken_even, leaders_of, recommended, scaling_of
 from kit.errors import KitError
 from kit.nearest import choices
+from kit.profile.cell import OWN
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Profile
 from kit.workloads.device_operations import is_operation
@@ -61,6 +62,8 @@ OF_A_TABLE = (
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # A title begins with these.
+# Findings that a row is marked with, in their own words.
+CHANGES = ("step_grows", "step_shrinks")
 HEAD = ("workload", "task")
 
 
@@ -295,6 +298,7 @@ def row_of(
         cell_key=first.cell_key,
         key=first.key,
         is_operation=of_operation,
+        has_samples=first.cell.precision != OWN or first.run is None or not first.run.profile.suite.batch_is_default,
         profiles=[sample.run.label for sample in samples] if side else [],
         hosts=list(dict.fromkeys(sample.run.host or sample.run.hardware for sample in samples if sample.run)),
         is_baseline=is_baseline,
@@ -323,6 +327,11 @@ def _marks(
     where = "stalls", first.cell_key, cell_group.key
     stalls = [known for known in findings if (known.code, known.cell_key, whole_key(known.group)) == where]
     marks += [reason("stalls", share_pct=finding.values["stalled_pct"]) for finding in stalls]
+    marks += [
+        reason(known.code, **known.values)
+        for known in findings
+        if known.code in CHANGES and (known.cell_key, whole_key(known.group)) == where[1:]
+    ]
     marks += [moving[cell_group, first.cell_key]] if (cell_group, first.cell_key) in moving else []
     modes = next((modes for (_, key), modes in cell_group.modes.items() if key == first.cell_key), None)
     slow = [] if modes is None else [reason("two_modes", fast_ns=modes.step_ns[0], slow_ns=modes.step_ns[1])]

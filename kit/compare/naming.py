@@ -49,6 +49,7 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
     for cell in cells:
         # A program's backend is no framework, and an operation has one task and batch.
         unsaid = ["backend"] if cell.precision == OWN else ["task", "batch"] if is_operation(cell) else []
+        unsaid += [] if says_task(cells) else ["task"]
         # A cell has the parameters of its own workload.
         axes = [axis for axis in named if axis not in unsaid and (axis in AXES or cell.value(axis) is not None)]
         names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
@@ -90,7 +91,8 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
         if _each_backend_has_its_mode(cells):
             named.discard("compile_mode")
         shared = [axis for axis in axes_of(cells) if not _differ_in(group, axis)]
-        head = " ".join(getattr(group[0], axis) for axis in ("workload", *([] if kind else ["task"])) if axis in shared)
+        heads = ("workload", "task") if not kind and says_task(cells) else ("workload",)
+        head = " ".join(getattr(group[0], axis) for axis in heads if axis in shared)
         if group[0].precision != OWN:  # the framework of a user program is not known
             named.add("backend")
         elif "workload" not in shared:
@@ -98,6 +100,14 @@ def titles(groups: Sequence[Sequence[Cell]]) -> list[list[str]]:
         titled = [axis for axis in known if axis in shared and axis in named and group[0].value(axis) is not None]
         all_titles.append([head, *(name_of(group[0], [axis]) for axis in titled)])
     return all_titles
+
+
+def says_task(cells: Iterable[Cell]) -> bool:
+    """Return whether the task of these cells says what they do.
+
+    A user program that takes no task is planned as one that trains, whatever it does.
+    """
+    return any(cell.precision != OWN or cell.task != "train" for cell in cells)
 
 
 def platform_names(platforms: Sequence[tuple[str, str, str]]) -> list[str]:

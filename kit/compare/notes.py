@@ -8,6 +8,7 @@ from statistics import median
 
 from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
+from kit.compare.contradictions import first_against_mode, left_out
 from kit.compare.joules import HOST, refusals
 from kit.compare.naming import axis_values
 from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
@@ -235,8 +236,20 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
         notes.append(note("sequential", turned[0].turns_reason, sequential=sequential, rounds=rounds))
     notes += [note("skipped", skipped.reason, backend=skipped.backend) for skipped in profile.suite.skipped]
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]
+    for result in profile.cells:
+        if (against := first_against_mode(result.cell, result.launches)) is not None:
+            notes.append(note("mode_differs", against, cell=result.key))
+        if (missing := next((known for launch in result.launches if (known := left_out(launch))), None)) is not None:
+            notes.append(note("work_missing", missing, cell=result.key))
     if profile.suite.programs:
         notes.append(note("own_programs"))
+    unchecked = {
+        result.cell.workload: launch.output_unchecked
+        for result in profile.cells
+        for launch in result.launches
+        if launch.output_unchecked is not None
+    }
+    notes += [note("output_unchecked", why, program=name) for name, why in unchecked.items()]
     if SYNTHETIC in profile.suite.data.values():
         notes.append(note("data_synthetic", profile.suite.data_reason))
     return notes

@@ -143,6 +143,7 @@ class Row:
     cell_key: str  # of the cell, in the first run's profile
     key: str  # the same; on platforms, of what was asked
     is_operation: bool = False  # of its framework, and no network's: what networks are held against
+    has_samples: bool = True  # a step handles as many samples as its batch says; False: nobody gave a program a batch
     profiles: list[str] = field(default_factory=list)  # the labels of the runs that it is of; none: of one table's run
     hosts: list[str] = field(default_factory=list)  # hashes of the machines that it was measured on, each once
     is_baseline: bool = False

@@ -27,6 +27,7 @@ from kit.compare.clean import (
     throttled_pct,
 )
 from kit.compare.comparability import CellFacts, RunFacts, cell_facts, facts_of
+from kit.compare.contradictions import against_mode, left_out
 from kit.compare.modes import Modes, fill_modes
 from kit.compare.naming import label_members
 from kit.compare.rows import Headline, Note
@@ -399,6 +400,9 @@ def launch_marks(launch: LaunchRow) -> list[Reason]:
         marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))
     if recompiles is not None and recompiles.graph_breaks:
         marks.setdefault("graph_breaks", reason("graph_breaks", count=recompiles.graph_breaks))
+    for against in (against_mode(launch.cell, record), left_out(record)):
+        if against is not None:
+            marks.setdefault(against.code, against)
     return list(marks.values())
 
 

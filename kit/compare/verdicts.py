@@ -19,6 +19,7 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
+from kit.compare.contradictions import first_against_mode
 from kit.compare.metrics import METRICS, compile_ns, judged_name, run_level, value
 from kit.compare.ratios import Metric, contended, launch_pairs, log_ratios, logs_by_mode, series
 from kit.compare.rows import GroupRows, Leaders, PlatformBest, Recommendation, Row, Scaling, Share
@@ -238,6 +239,8 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
     What a step saves comes from the ratio that the row shows, so that a mode whose steps are slower never pays:
     baseline's step × (1 - ratio), with the rounds' spread around it.
 
+    There is none where another mode ran than the one that a cell names.
+
     Args:
         name: of the row.
         baseline: name of its baseline.
@@ -245,6 +248,8 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
         steps: family of the group by step, whose verdict says whether any are saved.
     """
     axis, step, sample, base = ("compile_mode",), METRICS["step_ns"], rows[name][0], rows[baseline][0]
+    if any(_is_another_mode(known) for known in (sample, base)):
+        return None
     if sample.cell.key_without(axis) != base.cell.key_without(axis) or not sample.cell.in_blocks:
         return None
     logs, base_ns = log_ratios(step, sample, base), value(base, "step_ns")
@@ -260,6 +265,11 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
     ratio = bounded_exp(mean)
     saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in pairs]
     return break_even(extra_ns, saving_ns, steps.versus(name, baseline).verdict)
+
+
+def _is_another_mode(sample: Sample) -> bool:
+    records = (launch.record for launch in sample.launches)
+    return first_against_mode(sample.cell, records) is not None
 
 
 def scaling_of(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], family: Family) -> Scaling | None:

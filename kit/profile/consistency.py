@@ -230,6 +230,8 @@ def _blocks_are_fine(launches: Sequence[Blocks]) -> bool:
         followings_ns += begin_ns[1:]
         followings_ns.append(LAST_NS)
         spans_ns += span_ns
+        if (blocks.early_ns or blocks.late_ns) and not _thirds_are_fine(blocks, max(span_ns)):
+            return False
         durations_ns += blocks.duration_ns
         medians_ns += blocks.median_ns
         steps += blocks.steps
@@ -319,6 +321,8 @@ def _check_outcome(cell: Cell, launch: Launch) -> None:
     """Check what a launch came to besides its blocks, most of which few launches have."""
     if launch.fit is not None:
         _check_fit(launch.fit, "fit")
+    if launch.numbers is not None:
+        _check_reasons([launch.numbers.loss_reason, launch.numbers.denormal_reason], "numbers")
     if launch.p95_ns is not None and launch.p99_ns is not None and launch.p95_ns > launch.p99_ns:
         raise CheckError("Expected percentiles that grow", "p99_ns")
     if launch.sensors:
@@ -347,6 +351,8 @@ def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:
         raise CheckError("Expected no more steps than were planned", f"{where}.planned_steps")
     if max(filter(None, blocks.median_ns), default=0) > most_ns:
         raise CheckError("Expected times within the span of their block", f"{where}.median_ns")
+    if not _thirds_are_fine(blocks, most_ns):
+        raise CheckError("Expected times within the span of their block", f"{where}.early_ns")
     # Of ranks the begin is the first one's and the span the slowest one's: they may overlap a little.
     ends_ns = blocks.begin_ns if has_ranks else map(add, blocks.begin_ns, spans_ns)
     if not all(map(le, ends_ns, blocks.begin_ns[1:])):
@@ -363,6 +369,10 @@ def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:
     except TypeError:  # a reading failed
         read = {name: [value for value in values if value is not None] for name, values in counters.items()}
         _check_counters({name: values for name, values in read.items() if values}, most_ns, where)
+
+
+def _thirds_are_fine(blocks: Blocks, most_ns: int) -> bool:
+    return max(filter(None, chain(blocks.early_ns, blocks.late_ns)), default=0) <= most_ns
 
 
 def _check_counters(counters: Mapping[str, list[int]], most_ns: int, where: str) -> None:

@@ -62,6 +62,8 @@ Fraction = Annotated[float, Meta(ge=0, le=1)]
 ErrorShare = Annotated[float, Meta(ge=0, le=1e6)]
 Quantity = Annotated[float, Meta(ge=0, le=1e18)]
 Signed = Annotated[float, Meta(ge=-1e18, le=1e18)]
+# float32 has none above 3.4e38, but a program may compute in float64.
+Loss = Annotated[float, Meta(ge=-1e308, le=1e308)]
 MeanNs = Annotated[float, Meta(ge=0, le=YEAR_NS)]
 # What others are divided by.
 Divisor = Annotated[float, Meta(gt=0, le=1e18)]

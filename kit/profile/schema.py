@@ -34,6 +34,7 @@ from kit.profile.fields import (
     FileName,
     Fraction,
     Int64,
+    Loss,
     MeanNs,
     Positive,
     Precision,
@@ -61,6 +62,9 @@ PhaseName = Literal[
     "start", "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "energy", "evaluate",
     "parity", "finish",
 ]  # fmt: skip
+# With which weights and optimizer state a block begins: "restored": those of the launch's begin; "reset": the user
+# program's own function was called; "left": as the steps before have left them, which inference and a fit keep.
+BlockBegin = Literal["restored", "reset", "left"]
 # "blocks": workers took turns within a cycle; "sequential": each ran all its blocks before the next began.
 Turns = Literal["blocks", "sequential"]
 FigureName = Literal[
@@ -134,6 +138,9 @@ class Blocks(msgspec.Struct, kw_only=True):
     steps: list[Positive] = []  # timed together
     duration_ns: list[TimeNs] = []  # of these
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
+    # Medians of the first and of the last third of these steps; both empty: not recorded.
+    early_ns: list[TimeNs | None] = []
+    late_ns: list[TimeNs | None] = []
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     planned_steps: list[Positive] = []  # more than `steps` in a block that was cut; empty: not recorded
@@ -144,8 +151,8 @@ class Blocks(msgspec.Struct, kw_only=True):
         if not (
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
-            and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
-            and len(self.planned_steps) in (0, count)
+            and {len(self.early_ns), len(self.late_ns), len(self.waited_steps)} <= {0, count}
+            and {len(self.per_wait), len(self.planned_steps)} <= {0, count}
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
@@ -268,11 +275,44 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compilations(msgspec.Struct, frozen=True, kw_only=True):
-    """Compilations after the first step, counted by the framework itself; null with the reason."""
+    """Compilations, counted by the framework itself; null with the reason."""
 
-    count: Count | None
-    reason: Reason | None = None
+    count: Count | None  # after the first step; of a user program in its blocks
+    before: Count | None = None  # with the first step; of a user program also of its warm-up; null: not known
+    tried: Count | None = None  # of a user program: functions that TorchDynamo was to compile, and did or not
+    reason: Reason | None = None  # why `count` is null, or why the framework's compiler is switched off
     graph_breaks: Count | None = None
+
+
+class WhatRan(msgspec.Struct, frozen=True, kw_only=True):
+    """What ran in one more step after the blocks, as the framework's own profiler shows it."""
+
+    # What ran -> how often: "operation" (by itself), "graph" (TensorFlow's), "dynamo" (what PyTorch captured),
+    # "inductor" and "xla" (what these compiled).
+    runs: dict[str, Count] = {}
+    flops: Quantity | None = None  # of these, by the framework's own count; null: it does not count all of them
+    flops_asked: Quantity | None = None  # of the same step without a compiler, which leaves out what nobody needs
+    products: Count | None = None  # matrix products and convolutions that TensorFlow's graphs ran
+    products_asked: Count | None = None  # that these graphs had when they were traced
+    arguments_b: Count | None = None  # that XLA's programs take; 0: they knew everything when they were compiled
+    reason: Reason | None = None  # why it is not known what ran
+
+
+class ComputedNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What the steps of a launch computed with: whether each block began alike, and what became of the numbers.
+
+    A loss is the one number that a step returns: of the very first step, and of the last step of a block.
+    """
+
+    blocks_begin: BlockBegin
+    first_step_loss: Loss | None = None
+    first_block_loss: Loss | None = None
+    last_block_loss: Loss | None = None  # each null where it was not finite, too
+    loss_reason: Reason | None = None  # why no block has a loss
+    state_numbers: Count = 0  # floating-point numbers of weights and optimizer state that were looked at, at the end
+    denormal_share: Fraction | None = None  # of these
+    denormal_reason: Reason | None = None  # why null
+    was_not_finite: bool = False  # a loss was not, or one of these numbers is NaN; infinities belong to masks
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,6 +333,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     blocks: Blocks = msgspec.field(default_factory=Blocks)
     tokens: Positive | None = None  # that a step handles, as the user program says; null: it does not say
     recompiles: Compilations | None = None
+    ran: WhatRan | None = None  # where it proved itself, with parity; null: not recorded
     threads: Threads | None = None
     # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
     environment: dict[str, str] | None = None  # null: not recorded
@@ -309,7 +350,9 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
+    output_unchecked: Reason | None = None  # why infinities and NaN were not looked for in what a user program returns
     fit: Fit | None = None
+    numbers: ComputedNumbers | None = None  # null: not recorded, or an operation, which has none
     parity: Parity | None = None
     kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
     failure: Failure | None = None
@@ -414,6 +457,7 @@ class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):
     plan: StepPlan
     variants: list[Variant] = []
     programs: dict[str, ProgramSource] = {}  # user programs, by the workload that their cells name
+    batch_is_default: bool = False  # nobody gave a batch to these user programs, which may not use the default
     data: dict[str, str]  # data set of the workloads -> what was used: itself, or "synthetic"
     data_reason: Reason | None = None  # why synthetic, when `auto` fell back
     seed: Int64

@@ -25,6 +25,7 @@ from kit.audit.remedies import REMEDIES
 from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
+from kit.documentation import page
 from kit.profile.schema import Profile
 from kit.report.machine_report import machine_lines
 from kit.report.reasons_in_words import filled, sentence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}
-RULES = "docs/reference/audit"
+RULES = page("reference/audit/index.md")
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
 # Label of a profile -> the name of each cell and group in it by its key.
@@ -284,7 +285,7 @@ def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
         name="kit selftest",
         headline=[one_line(line) for line in (*shown, f"{lines['CPU']} · kit {profile.kit.version}")],
         tables=[Table("", columns, rows)],
-        notes=[*interrupted, f"{counted(len(checks), 'check')}: {result}", "docs/reference/audit explains each check."],
+        notes=[*interrupted, f"{counted(len(checks), 'check')}: {result}", f"{RULES} explains each check."],
         records=records,
         cases=cases,
         document=list(checks),

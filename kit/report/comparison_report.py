@@ -27,10 +27,10 @@ from kit.report.headline_and_notes import (
     note_lines,
 )
 from kit.report.reasons_in_words import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.records import cases, coordinates, document, records
+from kit.report.records import BIMODAL, cases, coordinates, document, records
 from kit.report.report_table import HOST_SHOWN, Column, Later, Report, Table, TableCell, plain_table
 from kit.report.values_in_words import NONE, counted, one_line
-from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
+from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences, shows_times
 
 ROWS_MAX = 40
 # Cells that differ in these do not stand in one table.
@@ -100,7 +100,7 @@ def _labels(comparison: Comparison) -> Iterator[dict[str, str]]:
 def _states(comparison: Comparison) -> dict[str, Sequence[str]]:
     """Return the verdicts that a row may have."""
     words = {"verdict": METRICS[comparison.by].words, "energy_verdict": METRICS["energy_per_sample_j"].words}
-    return {name: (*known, "same", "unresolved") for name, known in words.items()}
+    return {name: (*known, "same", "unresolved", BIMODAL) for name, known in words.items()}
 
 
 def _tables(
@@ -146,7 +146,7 @@ def _line(
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
             cells = [cell_of(column, row, style, wide=wide) for column in columns]
-            last = answer_cell(row, is_compared=bool(against))
+            last = answer_cell(row, is_compared=bool(against), in_times=shows_times(group.rows))
         else:
             is_here = any(known.side == side for known in group.rows)
             reasons = [
@@ -193,22 +193,25 @@ def _across(comparison: Comparison) -> list[str]:
     return [] if "compile_mode" in varying else [axis for axis in varying if axis not in ("backend", "variant")]
 
 
-def why_report(comparison: Comparison, allowed_pct: float | None = None, file: Path | None = None) -> Report:
+def why_report(
+    comparison: Comparison, titles: Mapping[str, str], allowed_pct: float | None = None, file: Path | None = None
+) -> Report:
     """Return the rows' answers, then what explains them: findings of one run, or every difference between runs.
 
-    `file` is the profile of one run.
+    Arguments are as of `comparison_report`; `file` is the profile of one run.
     """
     path = "" if file is None else shlex.quote(str(file))
-    titles = [" · ".join(group.title) for group in comparison.groups]
+    groups_titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
-        [title, row.name, answer(row)]
-        for title, group in zip(titles, comparison.groups, strict=True)
+        [title, row.name, answer(row, in_times=shows_times(group.rows))]
+        for title, group in zip(groups_titles, comparison.groups, strict=True)
         for row in group.rows
         if not row.is_baseline
     ]
     if comparison.kind == "cells":
         groups = [machine_wide(comparison, path), *(explanations(group, path) for group in comparison.groups)]
-        explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
+        heads = ["All groups", *groups_titles]
+        explained = [(title, lines) for title, lines in zip(heads, groups, strict=True) if lines]
         tables = [
             _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])
             for title, lines in explained
@@ -227,7 +230,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None, file: P
             for mismatch in known
             for value, labels in mismatch.values
         ]
-    usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    usual = comparison_report(comparison, titles, wide=True, allowed_pct=allowed_pct)
     lines = enumerate(mismatch_lines(comparison, wide=True), 1)
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],

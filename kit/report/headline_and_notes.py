@@ -20,6 +20,7 @@ from kit.report.comparison_columns import sides_of
 from kit.report.reasons_in_words import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.report_table import Loud, Table
 from kit.report.values_in_words import by_name, counted, moment, one_line, several
+from kit.report.verdicts_in_words import FAILED
 from kit.workloads.device_operations import OPERATIONS
 
 # A list with more sizes is nothing to read.
@@ -68,7 +69,8 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
     crossed = [_counted_or_named(axes["workload"], noun)]
     if not are_programs:
         crossed.append(_counted_or_named([titles.get(name, name) for name in axes["backend"]], "framework"))
-    crossed += [] if are_operations else ["+".join(axes["task"])]
+    # A program that takes no task is planned as one that trains, whatever it does.
+    crossed += [] if are_operations or (are_programs and axes["task"] == ["train"]) else ["+".join(axes["task"])]
     data = dict.fromkeys(name for head in heads for name in head.data)
     what = [
         " × ".join(crossed) + ("" if heads[1:] else f" on {'+'.join(axes['device'])}"),
@@ -200,7 +202,8 @@ def legend(comparison: Comparison, tables: Sequence[Table]) -> list[tuple[str, s
     for name, title in {column.name: column.title for table in tables for column in table.columns}.items():
         noted = [note_line(note) for note in comparison.notes if note.what.code in OF_COLUMNS.get(name, {})]
         parts += [(title, f"{title}: {words}") for words in noted or ([meanings[name]] if name in meanings else [])]
-    answers = [row[-1].words for table in tables for row in table.rows]
+    # The text of an error may have brackets of its own.
+    answers = [words for table in tables for row in table.rows if not (words := row[-1].words).startswith(FAILED)]
     metric = METRICS[comparison.by]
     paired = ", paired within rounds" if comparison.kind == "cells" else ""
     ratio = [("", f"×: ratio of {RATIOS.get(metric.unit, metric.title)}{paired}")]

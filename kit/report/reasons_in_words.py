@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kit.documentation import page
 from kit.profile.fields import Reason, Value
 from kit.report.values_in_words import by_name, one_line
 
@@ -59,8 +60,8 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
-# How a process ended, where the line of the program is known that it was in.
-AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at"}
+# How a process ended, or hung, where the line of the program is known that it was in.
+AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at", "phase_timeout": "phase_timeout_at"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -73,6 +74,10 @@ OTHERS: Templates = {
     "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
+    "program_output_not_finite": "its step returned {nans} NaN and {infinite} infinities among {numbers} numbers; if "
+    'they belong there, as a mask\'s -inf does, return {{"step": step, "finite": False}}',
+    "output_not_read": "Steadykit cannot read the numbers of {kinds}",
+    "output_need_not_be_finite": "the program says that they belong there",
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
@@ -84,6 +89,7 @@ OTHERS: Templates = {
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
     "phase_timeout": "no answer within {limit_s}",
+    "phase_timeout_at": "no answer within {limit_s} ({file}, line {line})",
     "does_not_stop": "it did not stop within {limit_s} of SIGSTOP",
     "shared_process_ended": "its process ended while it measured {cell}",
     # Who reaches the sockets of ranks.
@@ -112,7 +118,15 @@ OTHERS: Templates = {
     "not_installed": "{backend} is not installed",
     "pool_threads_not_listed": "its thread pool does not list its threads",
     "eager": "eager mode compiles nothing",
-    "own_program": "Steadykit cannot see what a user program compiles",
+    "own_program": "it uses no framework whose compilations Steadykit can count",
+    "compilations_not_counted": "its framework does not say what it compiled ({error})",
+    "compiler_switched_off": "its compiler is switched off by {by}",
+    "no_profiler": "its framework has no profiler that shows what runs",
+    "profiler_failed": "its framework's profiler failed ({error})",
+    "several_frameworks": "several frameworks are imported, and what the step returns is of none or of several",
+    "fit_is_over": "a fit has no further step",
+    "step_returns_no_loss": "its step does not return a single number, the loss",
+    "state_not_found": "no floating-point array was found that its step refers to, of at most {most:,} numbers",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
     "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
     "threads_by_environment": "environment variables set the number of threads",
@@ -120,6 +134,8 @@ OTHERS: Templates = {
     "run_resumed": "the run was resumed, and counters started again",
     # Notes of launches.
     "trending": "its ratio to the other cells changes by {change_pct} from the first to the last third of a round",
+    "step_grows": "its step becomes slower within each {stretch}, from {first_ns} to {last_ns}",
+    "step_shrinks": "its step becomes faster within each {stretch}, from {first_ns} to {last_ns}",
     "two_modes": "step time is bimodal: {fast_ns} and {slow_ns}",
     "throttled": "throttled by the cgroup's CPU quota for {share_pct} of the time",
     "stalls": "occasional slow steps take {share_pct} of its time",
@@ -132,6 +148,13 @@ OTHERS: Templates = {
     "step_too_short_for_clock": "a step of {step_ns} is too short to time individually; the minimum is {shortest_ns}",
     "recompiled": "compiled again {count} times after the first step",
     "graph_breaks": "{count} graph breaks",
+    "not_compiled": "{by} compiled nothing",
+    "compiled_nonetheless": "{by} compiled it nonetheless",
+    "compiler_off": "{switch} switches its compiler off",
+    "work_left_out": "its compiler left out nearly all of the {flops_asked:,.0f} FLOPs that a step asks for",
+    "constant_inputs": "its inputs are constants: a step computes {flops:,.0f} of the {flops_asked:,.0f} FLOPs that it "
+    "asks for",
+    "products_left_out": "its graph runs {products} of {products_asked} products",
     # Why the first hour on a device could not check something.
     "nothing_to_check": "the run has nothing that it could check",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
@@ -305,7 +328,10 @@ ALWAYS: Templates = {
     "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
+    "mode_differs": "MODE NOT RUN: what {cell} ran is not its compile mode",
+    "work_missing": "WORK LEFT OUT: {cell} does not do what its step asks for; do not compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
@@ -376,7 +402,7 @@ WIDE: Templates = {
     "versions": "versions of {backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
-    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
+    f"not; {page('how-to/scaling.md#efficiency-and-the-all-reduce')} has a variant of JAX that does",
 }
 # These explain a column, by its name: the legend has them where the column is shown.
 OF_COLUMNS: dict[str, Templates] = {
@@ -423,7 +449,7 @@ OF_MARKS: dict[str, Templates] = {
 # The letter behind the value.
 LETTERS = {"is_disturbed": " c", "sustained_differs": " †", "process_shared": "*", "warm_start": " w"}
 # These are bad enough to be printed in bold.
-LOUD = ("parity_differs", "energy_modelled")
+LOUD = ("parity_differs", "energy_modelled", "mode_differs", "work_missing")
 # Every code with words.
 REASONS: Templates = (
     OTHERS

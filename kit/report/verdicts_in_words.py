@@ -25,7 +25,7 @@ mlp train: is new more than 3 % slower than old? no: at most 2.6 % slower, one-s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from kit.compare.fail_if_slower import limit_slow_downs, limited_rows
@@ -34,7 +34,7 @@ from kit.compare.metrics import METRICS
 from kit.compare.ratios import Metric
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.reasons_in_words import LETTERS, sentence
-from kit.report.values_in_words import counted, decimals, number, one_line, several
+from kit.report.values_in_words import counted, decimals, number, one_line, several, unbroken
 from kit.stats.estimate import (
     ALPHA,
     ROUNDS_PRELIMINARY,
@@ -48,6 +48,8 @@ from kit.stats.estimate import (
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
+# An answer that begins so goes on with the text of an error.
+FAILED = "failed:"
 # Halves of an interval that differ by more than this are both shown.
 LOPSIDED = 1.3
 # Ends further apart say nothing about the difference: a round was disturbed, or a cell is bimodal.
@@ -65,31 +67,47 @@ HALF_PCT_SHOWN = 100.0
 ROUNDS_SHOWN_MAX = 200
 
 
-def answer(row: Row) -> str:
-    """Return the words of a row in the last column."""
+def shows_times(rows: Iterable[Row], of: Callable[[Row], Estimate | None] = lambda row: row.versus) -> bool:
+    """Whether a ratio of some row is read as "times": the other rows of its table then show none as a percentage."""
+    return any(_is_in_times(of(row)) for row in rows)
+
+
+def _is_in_times(known: Estimate | None) -> bool:
+    ratio = None if known is None or known.modes is not None or known.contention_pct is not None else known.ratio
+    return ratio is not None and max(ratio, 1 / ratio) >= 1 + PERCENT_BELOW
+
+
+def answer(row: Row, *, in_times: bool = False) -> str:
+    """Return the words of a row in the last column; `in_times`: no ratio is shown as a percentage."""
     if row.is_baseline and row.has_number:
         return "baseline"
     if row.blocked and row.versus is None:
         return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"
     if not row.has_number:
-        return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
+        return f"{FAILED} {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
         return "no baseline to compare with"
     if row.judged is None:
         return "not measured"
-    words = in_words(row.versus, METRICS[row.metric].words)
+    words = in_words(row.versus, METRICS[row.metric].words, in_times=in_times)
     return f"{words} (forced)" if row.blocked else words
 
 
-def with_words(known: Estimate, metric: Metric) -> str:
+def with_words(known: Estimate, metric: Metric, *, in_times: bool = False) -> str:
     """Return a difference beside a value: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
     if known.ratio is not None and known.low is None:
-        return f"{_point(known.ratio, metric.words)} ({counted(known.count, known.unit)})"
-    return in_words(known, metric.words)
+        return f"{_point(known.ratio, metric.words, in_times)} ({counted(known.count, known.unit)})"
+    return in_words(known, metric.words, in_times=in_times)
 
 
-def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:  # noqa: PLR0911, PLR0912 - a kind of answer each
-    """Return the verdict on a difference, in words; `words` are the metric's, of less and of more."""
+def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS, *, in_times: bool = False) -> str:  # noqa: PLR0911, PLR0912 - a kind of answer each
+    """Return the verdict on a difference, in words.
+
+    Args:
+        known: the difference.
+        words: the metric's, of less and of more.
+        in_times: a ratio near 1 is no percentage, either.
+    """
     ratio, low, high, count = known.ratio, known.low, known.high, counted(known.count, known.unit)
     if isinstance(known.difference, float):
         if low is None or high is None:
@@ -105,29 +123,31 @@ def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:  # no
         if known.modes[0] <= 1 <= known.modes[1]:
             return f"bimodal: {', '.join(_directed(mode, words) for mode in known.modes)}"
         return f"bimodal: {times(near)} and {times(far)} × {words[known.modes[0] > 1]}"
-    too_few = f"unresolved ({_point(ratio, words)} in {count})"
+    too_few = f"unresolved ({_point(ratio, words, in_times)} in {count})"
     if low is None or high is None:
         return too_few
     if known.verdict in words:
-        return _with_interval(ratio, low, high, words)
+        return _with_interval(ratio, low, high, words, in_times)
     if known.verdict == "same":
         # Shown at the level of the test, whose interval is narrower than the one at hand.
         matters = 1 + SMALLEST_DIFFERENCE
         low, high = max(low, 1 / matters), min(high, matters)
-        is_found = (known.p_adjusted or 0.0) <= ALPHA
-        return f"same ({_with_interval(ratio, low, high, words) if is_found else f'within {_widest(low, high):g} %'})"
+        shown = f"within {_widest(low, high):g} %"
+        if (known.p_adjusted or 0.0) <= ALPHA:
+            shown = _with_interval(ratio, low, high, words, in_times)
+        return f"same ({shown})"
     if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
         if high / low > DISAGREEING and known.unit != "round":
             # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
             return too_few
         if high / low > DISAGREEING and known.count > 1:
-            return f"unresolved ({known.unit}s disagree: {_point(ratio, words)})"
+            return f"unresolved ({known.unit}s disagree: {_point(ratio, words, in_times)})"
         widest, ends = _widest(low, high), " to ".join(_directed(end, words) for end in (low, high))
         return f"unresolved ({f'within ±{widest:g} %' if widest <= PERCENT_UNWIELDY else ends})"
     # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
     if known.p_adjusted is None:
         return too_few
-    return f"unresolved ({_point(ratio, words)}, not significant in {counted(known.comparisons, 'test')})"
+    return f"unresolved ({_point(ratio, words, in_times)}, not significant in {counted(known.comparisons, 'test')})"
 
 
 def says_unresolved(known: Estimate) -> bool:
@@ -146,15 +166,17 @@ def _directed(ratio: float, words: tuple[str, str]) -> str:
     return f"{times(ratio)} × {words[1]}" if ratio >= 1 else f"{times(1 / ratio)} × {words[0]}"
 
 
-def _point(ratio: float, words: tuple[str, str]) -> str:
+def _point(ratio: float, words: tuple[str, str], in_times: bool) -> str:
     """Return a difference without its interval."""
     direction, factor = (words[1], ratio) if ratio >= 1 else (words[0], 1 / ratio)
-    if factor < 1 + PERCENT_BELOW:
+    if factor < 1 + PERCENT_BELOW and not in_times:
         return f"{100 * (factor - 1):.1f} % {direction}"
-    return f"{factor:,.{2 if factor < DECIMALS_BELOW else 0}f} × {direction}"
+    # Near 1 with as many decimals as show that it is not 1.
+    places = 0 if factor >= DECIMALS_BELOW else max(2, min(DECIMALS_MAX, decimals(factor - 1, 1)))
+    return f"{factor:,.{places}f} × {direction}"
 
 
-def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str]) -> str:
+def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str], in_times: bool) -> str:
     """Return ``1.42 ± 0.03 × slower``, near 1 a percentage; both ends where ± would mislead, none where both are 1.
 
     ± would where one half is much longer, or would reach beyond no difference. Halves that round to zero are not shown.
@@ -162,13 +184,16 @@ def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str]
     direction, nothing, places, sign = words[ratio > 1], 1, 2, "×"
     if ratio <= 1:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    if ratio < 1 + PERCENT_BELOW:
+    if ratio < 1 + PERCENT_BELOW and not in_times:
         ratio, low, high = (100 * (end - 1) for end in (ratio, low, high))
         nothing, places, sign = 0, 1, "%"
     half, other = sorted((ratio - low, high - ratio), reverse=True)
     places = 0 if ratio >= DECIMALS_BELOW else places
     places = min(DECIMALS_MAX, max(places, decimals(half, 1)))
     if half > min(LOPSIDED * max(other, 10.0**-places), ratio - nothing):
+        # An end that is above nothing does not look as if it were nothing.
+        while places < DECIMALS_MAX and low > nothing and round(low, places) <= nothing:
+            places += 1
         return f"{ratio:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}] {sign} {direction}"
     plus_minus = f" ± {half:.{places}f}" if round(half, places) else ""
     return f"{ratio:.{places}f}{plus_minus} {sign} {direction}"
@@ -297,6 +322,7 @@ def platform_sentences(group: GroupRows, short: Mapping[str, str], titles: Mappi
     """Return the fastest of each platform, then how far the platforms' best are from the baseline's, by verdicts."""
     if len({row.member for row in group.rows}) == 1:
         return []
+    short = {side: unbroken(name) for side, name in short.items()}
     fastest: dict[tuple[str, ...], list[str]] = {}
     against: dict[str, list[tuple[str, float]]] = {"faster": [], "slower": []}
     alike = []

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.clock import now_ns
 from kit.compare.clean import OTHERS_MOST
-from kit.compare.naming import cell_names
+from kit.compare.naming import cell_names, says_task
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
 from kit.profile.cell import Cell
@@ -120,13 +120,13 @@ class RunProgress:
     def starting(self, worker: WorkerPlan) -> None:
         """Say which worker starts."""
         self._time.starting(worker)
-        names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in worker.cells))
+        names = list(dict.fromkeys(_what(cell) for cell in worker.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self._show(f"starting {worker.cells[0].backend} {names[0]}{more}")
 
     def building(self, cell: Cell) -> None:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""
-        self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
+        self._show(f"compiling {cell.backend} {_what(cell)}")
 
     def warming_up(self, cell: Cell, step_s: float) -> None:
         """Say when a cell's warm-up shows that the run takes longer than was announced."""
@@ -136,7 +136,7 @@ class RunProgress:
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
         """Say what is measured, and when its block was cut."""
         self._time.block_done(cell, blocks, left)
-        what, is_cut, is_news = f"{cell.backend} {cell.workload} {cell.task}", blocks.cut() > 0, not self._any_cut
+        what, is_cut, is_news = f"{cell.backend} {_what(cell)}", blocks.cut() > 0, not self._any_cut
         if is_cut:
             self._any_cut = True
             ran = f"{blocks.steps[0]:,} of {blocks.planned_steps[0]:,} steps"
@@ -210,3 +210,7 @@ class RunProgress:
         """Print a line, above what is drawn."""
         self._line_s = self._bar.tasks[0].elapsed or 0.0
         self._console.print(printable(line), markup=False, soft_wrap=True)
+
+
+def _what(cell: Cell) -> str:
+    return f"{cell.workload} {cell.task}" if says_task([cell]) else cell.workload

@@ -36,6 +36,7 @@ from kit.runner.warm_up_and_blocks import (
     pieces,
     probe_segments,
     probed_pace,
+    third_ns,
     warm_up_segment,
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, joined, reached_by
@@ -65,6 +66,10 @@ SHARED_PROCESS_ENDED = "shared_process_ended"
 MEASURING = ("warmup", "steady", "energy")
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
 LIMIT_S = 900.0
+
+# A long block's part of fewer steps begins where the part before it ended. To restore takes less than an update of all
+# weights, so it takes less than a hundredth of a part of so many steps, whose joules it is in.
+STEPS_A_RESTORE = 100
 
 Result = TypeVar("Result")
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
@@ -207,7 +212,7 @@ class RoundWorker:
 
         def block() -> tuple[Blocks, Steps]:
             segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
-            measured, waits_ns = self._measure("steady", program, segments, is_block=True)
+            measured, waits_ns = self._measure("steady", program, segments, is_block=True, begins_block=True)
             program.pace = program.pace.after(segments, waits_ns)
             groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
@@ -226,7 +231,10 @@ class RoundWorker:
             steps = planned = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
                 segment = long_segment(program.pace, left_s)
-                measured, (waits_ns,) = self._measure("energy", program, [segment], is_block=True, is_summed=True)
+                begins_block = not parts or segment.steps >= STEPS_A_RESTORE
+                measured, (waits_ns,) = self._measure(
+                    "energy", program, [segment], is_block=True, is_summed=True, begins_block=begins_block
+                )
                 parts.append(measured)
                 ran, part_ns = measured.ran[0] * segment.per_wait, int(waits_ns.sum())
                 steps, planned, duration_ns = steps + ran, planned + segment.steps, duration_ns + part_ns
@@ -248,11 +256,15 @@ class RoundWorker:
             return None
 
         def refer() -> None:
-            reference.pace = fit.refer(reference.pace, lambda segments: self._measure("steady", reference, segments))
+            reference.pace = fit.refer(
+                reference.pace, lambda segments: self._measure("steady", reference, segments, begins_block=True)
+            )
 
         def stretch() -> tuple[Blocks, Steps, int]:
             refer()
-            ran = fit.stretch(lambda segments: self._measure("steady", program, segments, is_block=True))
+            ran = fit.stretch(
+                lambda segments: self._measure("steady", program, segments, is_block=True, begins_block=True)
+            )
             if not fit.left:
                 refer()
             blocks = self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups, planned=ran.planned)
@@ -399,6 +411,8 @@ class RoundWorker:
             steps=[waited_ns.size if groups is None else groups.steps],
             duration_ns=[int(waited_ns.sum()) if groups is None else groups.duration_ns],
             median_ns=[round(float(np.median(waited_ns))) if waited_ns.size else None],
+            early_ns=[third_ns(waited_ns)],
+            late_ns=[third_ns(waited_ns[::-1])],
             waited_steps=[] if groups is None else [waited_ns.size],
             per_wait=[] if groups is None else [groups.per_wait],
             planned_steps=[planned],
@@ -450,6 +464,7 @@ class RoundWorker:
         *,
         is_block: bool = False,
         is_summed: bool = False,
+        begins_block: bool = False,
     ) -> tuple[Measured, list[Steps]]:
         """Run segments of a program; return the answer, and the waits of each segment, or the sum of all."""
         self._phase = phase
@@ -459,6 +474,7 @@ class RoundWorker:
             slowdown_pct=self.spec.variant.slowdown_pct if is_block else 0.0,
             is_block=is_block,
             is_summed=is_summed,
+            begins_block=begins_block,
         )
         if self.spec.ranks == 1:
             measured = self._asked.ask(request, self._limit_s)
@@ -472,6 +488,7 @@ class RoundWorker:
         for number, segment in enumerate(request.segments):
             for piece in pieces(segment):
                 measured = self._asked.ask(replace(request, segments=[piece._replace(limit_ns=0)]), self._limit_s)
+                request = replace(request, begins_block=False)
                 assert isinstance(measured, Measured)
                 yield replace(measured, ran=[0] * number + measured.ran + [0] * (len(request.segments) - number - 1))
                 if 0 < piece.limit_ns < measured.span_ns:

@@ -113,6 +113,11 @@ def pace_ns(waits_ns: Steps) -> float:
     return max(1.0, float(np.median(waits_ns[-PACE_STEPS:])))
 
 
+def third_ns(waits_ns: Steps) -> int | None:
+    """Return the median of the first third of the steps of a block; None where no step was waited for by itself."""
+    return round(float(np.median(waits_ns[: max(1, waits_ns.size // 3)]))) if waits_ns.size else None
+
+
 def filling(seconds: float, step_ns: float, *, least: int = 1, is_rounded_up: bool = False) -> int:
     """Return how many steps fill so many seconds."""
     steps = seconds * 1e9 / step_ns

@@ -36,7 +36,7 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import LaunchPart, Parity, Threads
+from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
@@ -45,8 +45,8 @@ from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of
 from kit.worker import private_network
 from kit.worker.messages import RAISED, Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
 from kit.worker.private_network import LOOPBACK, LOOPBACK_NAME, Refused
-from kit.worker.sudden_end import last_place
-from kit.worker.supervisor import ENDED, STOP
+from kit.worker.sudden_end import Place, last_place, without_stacks
+from kit.worker.supervisor import ENDED, STOP, TELL
 
 # A signal acts in microseconds; a process that takes longer is stuck in a driver or a disk.
 STOP_LIMIT_S = 10.0
@@ -62,6 +62,8 @@ PROCESS_ENDED = frozenset({"signal", "exit_code", "closed_its_pipes", "superviso
 # How a program ends its process: the stack says in which line it did.
 SUDDEN_ENDS = frozenset({"signal", "exit_code"})
 READ_B = 1 << 20
+# A signal ends a process in microseconds; on a busy machine its supervisor is late to say so.
+TELL_S = 3.0
 # Enough of standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES, STDERR_TAIL_B = 20, 8000
 # faulthandler writes at most 100 calls of a stack, each with a path, and the names of the libraries that are loaded.
@@ -237,6 +239,8 @@ class Ranks:
         rank, answer = next(iter((ended or failed).items()), (min(late, default=0), None))
         why = answer.reason if answer is not None else why_late
         assert why is not None
+        if answer is None and (place := self._processes[rank].where_it_is()) is not None:
+            why = reason(why.code, **why.values | {"file": place.file, "line": place.line})
         tail = self._processes[rank].stderr_tail()
         goes_on = len(failed) == self._spec.ranks and not ended and getattr(answer, "program", None) is not None
         if not goes_on:
@@ -300,6 +304,7 @@ def _merged(answers: Sequence[Done], ranks_per_host: int) -> Done:
         peak_device_memory_b=known_sum(part.peak_device_memory_b for part in parts),
         device_ids=list(dict.fromkeys(device for part in parts[:ranks_per_host] for device in part.device_ids)),
         ranks=[rank for part in parts for rank in part.ranks],
+        numbers=_numbers(parts),
         parity=_parity(parts),
         failure=next((part.failure for part in parts if part.failure is not None), None),
     )
@@ -320,6 +325,13 @@ def _threads(parts: Sequence[LaunchPart], ranks_per_host: int) -> Threads | None
         used=known_sum(threads.used for threads in known),
         used_reason=next((threads.used_reason for threads in known if threads.used_reason), None),
     )
+
+
+def _numbers(parts: Sequence[LaunchPart]) -> ComputedNumbers | None:
+    """Return rank 0's: all ranks have the same weights, and a loss is of a rank's own part of the batch."""
+    known = [part.numbers for part in parts if part.numbers is not None]
+    was_not_finite = any(numbers.was_not_finite for numbers in known)
+    return replace(known[0], was_not_finite=was_not_finite) if known else None
 
 
 def _parity(parts: Sequence[LaunchPart]) -> Parity | None:
@@ -417,11 +429,15 @@ class Process:
             values |= {"file": place.file, "line": place.line}
         return Ended(reason=reason(answer.reason.code, **values))
 
+    def where_it_is(self) -> Place | None:
+        """End the worker, and return where it was, if a user's program says so."""
+        self._send(TELL)
+        select.select([self], [], [], TELL_S)
+        return last_place(self._written(STACK_TAIL_B))
+
     def stderr_tail(self) -> str:
         """Return the last lines that it printed and those of what it raised; no stack that says how it ended."""
-        text = self._written(STACK_TAIL_B)
-        place = last_place(text)
-        printed, raised, traceback = (text if place is None else place.others).rpartition(f"{RAISED}\n")
+        printed, raised, traceback = without_stacks(self._written(STACK_TAIL_B)).rpartition(f"{RAISED}\n")
         return (_last_lines(printed) + raised + _last_lines(traceback)).strip()
 
     def _written(self, length_b: int) -> str:

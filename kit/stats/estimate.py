@@ -75,6 +75,11 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | UnsetType = UNSET  # of a metric that is compared by its difference; it has no ratio
 
     @property
+    def is_bimodal(self) -> bool:
+        """Whether two ratios are what is said of it, and no verdict."""
+        return self.modes is not None and self.contention_pct is None and self.ratio is not None
+
+    @property
     def has_interval(self) -> bool:
         """Whether its standard error is known."""
         return self.se_log == self.se_log

@@ -20,7 +20,9 @@ from msgspec.structs import asdict, replace
 from kit.backends.backend_catalog import CATALOG, FRAMEWORKS, has_operations
 from kit.backends.program.about import OWN_AXES
 from kit.devices import DEVICES
+from kit.documentation import page
 from kit.errors import KitError
+from kit.nearest import choices
 from kit.printable import printable_line
 from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
 from kit.profile.instruments import ClockChoice
@@ -37,6 +39,7 @@ from kit.suites.suite import (
     SuiteError,
     check_choice,
     load_suite,
+    place_in,
     suite_file,
 )
 from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
@@ -113,6 +116,7 @@ def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
         say(line)
     cells = plan_cells(suite, named=request.backends)
     networks = [cell for cell in cells if not is_operation(cell)]
+    _check_baseline(request, suite, cells)
     if request.ceilings and len(networks) == len(cells):
         names = ", ".join(dict.fromkeys(cell.backend for cell in cells))
         raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
@@ -152,6 +156,14 @@ def _given(request: RunRequest) -> dict[str, Sequence[Any]]:
     return {axis: given for axis, given in values.items() if len(set(given)) > 1}
 
 
+def _check_baseline(request: RunRequest, suite: Suite, cells: Iterable[Cell]) -> None:
+    """Raise SuiteError where no cell has the baseline of the suite's file."""
+    values = sorted({str(cell.value(axis)) for cell in cells for axis in suite.compared})
+    if suite.baseline is not None and suite.baseline not in values:
+        where = place_in(request.suite_name, "baseline")
+        raise SuiteError(f"{where}: baseline is {suite.baseline!r}; {choices(suite.baseline, values)}")
+
+
 def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_file: Iterable[str] = ()) -> Plan:
     """Return the plan of these cells of a suite, measured as is requested."""
     measure, precision_pct = suite.measure, request.precision_pct
@@ -165,6 +177,7 @@ def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_
         plan=measure.plan(),
         variants=suite.all_variants(),
         programs=sources_of(suite),
+        batch_is_default=bool(request.programs) and not request.batches and suite_file(request.suite_name) is None,
         data={},
         seed=request.seed,
         hosts=request.hosts,
@@ -439,7 +452,10 @@ def _check(suite: Suite, axes: Axes) -> None:
     requested = [entries[name] for name in axes.backends if name in entries]
     networks = [name for name in axes.workloads if name in {*WORKLOADS, *OPERATIONS} - programs.keys()]
     known = [parameter for name in networks for parameter in parameters_of(name)]
-    parameter, nothing = f"parameter of {', '.join(axes.workloads)}", "" if known else "nothing: leave it out"
+    if axes.parameters and not known:
+        having, given = ", ".join(axes.workloads), ", ".join(axes.parameters)
+        has = "has" if len(axes.workloads) == 1 else "have"
+        raise SuiteError(f"{having} {has} no parameters; leave out the parameter {given}")
     choices: list[tuple[str, Iterable[str], Iterable[str]]] = [
         ("workload", axes.workloads, programs or [*WORKLOADS, *OPERATIONS]),
         ("backend", axes.backends, entries),
@@ -449,11 +465,11 @@ def _check(suite: Suite, axes: Axes) -> None:
         ("compile mode", axes.compile_modes, [DEFAULT_COMPILE_MODE, *modes]),
         ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
         ("task of a program", axes.tasks if programs else (), ("train", "infer")),
-        (parameter, axes.parameters, dict.fromkeys(known)),
+        (f"parameter of {', '.join(axes.workloads)}", axes.parameters, dict.fromkeys(known)),
     ]
     for kind, names, able in choices:
         for name in names:
-            check_choice(kind, name, list(able), nothing if kind == parameter else "")
+            check_choice(kind, name, list(able))
     for kind, device in DEVICES.items():
         for name in {*device.precisions} & {*axes.precisions}:
             if {*axes.devices} != {kind}:
@@ -480,7 +496,7 @@ def _check_cell(cell: Cell) -> None:
     if network.data not in DATASETS:
         raise SuiteError(
             f"workload {network.name} needs the data set {network.data!r}, which is not there; "
-            f"choose from {', '.join(DATASETS)}, or add it (docs/reference/add-ons.md)"
+            f"choose from {', '.join(DATASETS)}, or add it ({page('reference/add-ons.md')})"
         )
     *_, last = network.placed_layers()
     gives = last.layer.output_shape(last.input_shape)

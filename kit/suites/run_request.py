@@ -36,6 +36,7 @@ FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s",
 REPEATED = ("programs", "parameters", "variants")
 # A comma begins the next setting of a variant only before one of these: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
+_SETTING = re.compile(r"(?:python|image|env)=")
 _EXAMPLE = "for example --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
 Names = tuple[str, ...]
@@ -75,7 +76,11 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     for text in texts:
         name, colon, settings = text.partition(":")
         if not colon and "=" in name:
-            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME:env={text}, {_EXAMPLE}")
+            setting = name.lstrip("=")
+            setting = setting if _SETTING.match(setting) else f"env={setting}"
+            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME:{setting}, {_EXAMPLE}")
+        if not name:
+            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME{text}, {_EXAMPLE}")
         if not VARIANT_NAME.fullmatch(name):
             raise SuiteError(f"--variant {text!r}: {name!r} is not a name; use letters, digits and . _ + -, {_EXAMPLE}")
         if name in variants:
@@ -104,7 +109,7 @@ class RunRequest(TypedRequest):
     """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
     suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file
-    backends: Names = several("--backend", "Measure only this framework (repeatable).", "NAME,…")
+    backends: Names = several("--backend", "Measure only this framework; several are compared (repeatable).", "NAME,…")
     workloads: Names = several("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
     programs: Names = several(
         "--program", "Measure a user program: your own network (repeatable).", "[NAME=]FILE.py[:FUNCTION]", read=tuple

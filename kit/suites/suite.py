@@ -18,6 +18,7 @@ from msgspec import inspect as types
 
 from kit.backends.program.about import OWN_AXES
 from kit.distribution import shipped
+from kit.documentation import page
 from kit.errors import KitError
 from kit.files import read_limited
 from kit.nearest import choices
@@ -33,7 +34,7 @@ DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
 # Set once for a whole process; cells that differ only in other axes may be programs of one.
 UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant")
-EXAMPLE = "docs/reference/suite-file.md has an example"
+EXAMPLE = f"{page('reference/suite-file.md')} has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
@@ -286,13 +287,22 @@ def _mistake(text: str, document: dict[str, Any], kind: type[msgspec.Struct]) ->
         f"[{key}]" if isinstance(key, int) else f".{key}" if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'."{key}"'
         for key in path
     ).lstrip(".")
-    # A key may be written in a table, a heading or a dotted key; where several lines have it, none is named.
     names = [name for name in path if isinstance(name, str)]
-    is_last = re.compile(rf"^[^#=]*\b{re.escape(names[-1])}\b" if names else "(?!)")
-    lines = [number for number, line in enumerate(text.splitlines(), 1) if is_last.search(line)]
-    line = f", line {lines[0]}" if len(lines) == 1 else ""
     separator = "" if not dotted else " " if what.startswith("is ") else ": "
-    return f"{line}: {dotted}{separator}{what}"
+    return f"{_line_of(text, names[-1]) if names else ''}: {dotted}{separator}{what}"
+
+
+def _line_of(text: str, key: str) -> str:
+    """Return ``, line 7``, which has a key in a table, a heading or a dotted key; empty where several lines have it."""
+    has_key = re.compile(rf"^[^#=]*\b{re.escape(key)}\b")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if has_key.search(line)]
+    return f", line {lines[0]}" if len(lines) == 1 else ""
+
+
+def place_in(name: str, key: str) -> str:
+    """Return the file of a suite, and the line of it that has a key: ``mine.toml, line 7``."""
+    path = suite_file(name)
+    return f'suite "{name}"' if path is None else f"{path}{_line_of(read_limited(path, FILE_MAX_B).decode(), key)}"
 
 
 def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple[TomlPath, str]]:  # noqa: ANN401 - any TOML

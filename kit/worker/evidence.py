@@ -3,6 +3,7 @@
     code      modules, distributions and native libraries: two variants, or two programs, differ in what was measured
     threads   CPU time of each, from the program's first block on: how many threads compute
     waits     a wait with nothing to wait for; steps by the device's own event timers beside the host's clock
+    ran       what a step runs, by the framework's own profiler: it was compiled or not, as the cell's mode says
     losses    of the first steps of SGD: two cells whose losses agree ran the same arithmetic
 
 Modules are read from `sys.modules`, after the blocks. Steadykit itself is left out.
@@ -36,7 +37,7 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity
+from kit.profile.schema import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity, WhatRan
 from kit.sensors.linux import TICK_NS
 from kit.sensors.sources import FAILURES
 from kit.worker.inputs import Inputs
@@ -57,6 +58,8 @@ TASKS = Path("/proc/self/task")
 USED_SHARE_LEAST = 0.05
 # The busiest thread has at least this: with fewer ticks of the kernel, chance decides who has the share.
 BUSIEST_LEAST_NS = 20 * TICK_NS
+# A framework's message is cut.
+MESSAGE_LENGTH = 200
 # Each empty wait takes microseconds; the median leaves out what a stall adds to some.
 EMPTY_WAITS = 20
 # The group counts on which both clocks agree best: a stall of the host adds to its side alone.
@@ -170,6 +173,7 @@ def _environment_sha256(versions: list[str], libraries: tuple[str, ...], modules
     known, left_out = {*modules}, (f"{KIT}{os.sep}", tempfile.gettempdir())
     native = set[str]()
     with suppress(OSError):
+        # psutil's memory_maps reads smaps, for which the kernel walks all pages: 40 to 60 ms instead of 0.3 ms.
         for path in {
             line.partition("/")[2] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line
         }:
@@ -254,6 +258,17 @@ def _timed_group(program: Runnable, batches: Iterator[DeviceBatch], steps: int) 
     assert before is not None
     assert after is not None
     return DeviceEvents(steps=steps, host_ns=host_ns / steps, device_ns=1e6 * before.elapsed_time(after) / steps)
+
+
+def what_ran(program: Runnable, batches: Iterator[DeviceBatch]) -> WhatRan:
+    """Return what one more step runs; no framework promises what its profiler shows, so a failure is a reason."""
+    try:
+        return program.what_ran(next(batches))
+    except StopIteration:
+        return WhatRan(reason=reason("fit_is_over"))
+    except (Exception, SystemExit) as error:
+        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+        return WhatRan(reason=reason("profiler_failed", error=f"{type(error).__name__}: {message}"))
 
 
 def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> LaunchPart:

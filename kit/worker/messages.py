@@ -116,6 +116,7 @@ class Measure(Request, frozen=True, kw_only=True):
     slowdown_pct: float = 0.0  # injected into every step
     is_block: bool = False  # the worker counts the threads that compute, from the first such request on
     is_summed: bool = False  # the answer has one time, the sum of all
+    begins_block: bool = False  # weights and optimizer state are put back first, outside of what is timed and counted
 
 
 class Conclude(Request, frozen=True, kw_only=True):

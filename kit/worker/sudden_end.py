@@ -53,7 +53,6 @@ class Place(NamedTuple):
 
     file: str
     line: int
-    others: str  # what else is in standard error
 
 
 def write_the_line_of_a_sudden_end() -> None:
@@ -97,6 +96,11 @@ def _leave_to_parent() -> None:
         faulthandler.unregister(number)
 
 
+def without_stacks(stderr: str) -> str:
+    """Return what else is in standard error."""
+    return STACK.sub("", stderr)
+
+
 def last_place(stderr: str) -> Place | None:
     """Return where the process was that wrote the last stack; None: there is none, or no code of the user's in it."""
     heads = [*HEAD.finditer(stderr)]
@@ -107,5 +111,5 @@ def last_place(stderr: str) -> Place | None:
         if not LIBRARY.search(file) and not file.startswith(KIT):
             with suppress(UnicodeError):  # other characters than ASCII are written as in Python's source
                 file = file.encode("ascii").decode("unicode_escape") if "\\" in file else file
-            return Place(file, int(line), STACK.sub("", stderr))
+            return Place(file, int(line))
     return None

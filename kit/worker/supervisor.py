@@ -2,6 +2,7 @@
 
 runner ── a request ────────► supervisor ── SIGCONT, the request ─► worker      a worker runs while it is asked
        ── STOP ─────────────►            ── SIGSTOP ──────────────►
+       ── TELL ─────────────►            ── SIGTERM ──────────────►
        ── end of its input ─►            ── SIGKILL ──────────────►
        ◄─ Stopped, Ended ────────────────┤                           │
        ◄─ answers ───────────────────────────────────────────────────┘
@@ -31,6 +32,8 @@ from contextlib import suppress
 from pathlib import Path
 
 STOP = b"stop\n"
+# Ends the worker by a signal that lets it write where it is, if it is a user's program (`kit.worker.sudden_end`).
+TELL = b"tell\n"
 # How the last line begins, which says how the worker ended.
 ENDED = b'{"type": "Ended"'
 # What ends a container, and a terminal that has gone.
@@ -168,6 +171,9 @@ class _Supervised:
             self._signal(signal.SIGSTOP)
             return
         self._signal(signal.SIGCONT)
+        if line == TELL:
+            self._child.terminate()
+            return
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, which is seen next
             self._child.stdin.write(line)

@@ -27,7 +27,15 @@ from msgspec.structs import replace
 from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
 from kit.backends.entry import decided_by_environment
-from kit.backends.program.backend import HOST, UserProgram, device_of, import_function, leaves, line_in
+from kit.backends.program.backend import (
+    HOST,
+    UserProgram,
+    defined_at,
+    device_of,
+    import_function,
+    leaves,
+    line_in,
+)
 from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
 from kit.devices import DEVICES, worker_environment
 from kit.errors import KitError
@@ -35,12 +43,12 @@ from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
 from kit.profile.consistency import SHRINKING
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Compilations, Failure, LaunchPart, Phase, Rank, Threads
+from kit.profile.schema import BlockBegin, Compilations, Failure, LaunchPart, Phase, ProgramSource, Rank, Threads
 from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters
 from kit.version import __version__
-from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device
+from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device, what_ran
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
@@ -63,9 +71,11 @@ from kit.worker.messages import (
     Score,
     Trace,
 )
+from kit.worker.numbers import Losses
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
 from kit.worker.sudden_end import write_the_line_of_a_sudden_end
+from kit.workloads.device_operations import is_operation
 from kit.workloads.parity_proof import PARITY_BATCH
 from kit.workloads.seeded_arrays import Epochs, initial_weights
 
@@ -92,7 +102,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
                 with suppress(Exception):  # a program may have put anything in the place of standard error
                     print(RAISED, file=sys.__stderr__)
                     traceback.print_exc(file=sys.__stderr__)
-            answer = Failed(program=program, reason=worker.reason_of(error))
+            answer = Failed(program=program, reason=worker.reason_of(error, program))
             # Released before it is said, as what comes next may need its memory. A traceback holds its frames.
             error.__traceback__ = None
             worker.release(program)
@@ -118,6 +128,15 @@ class _Running:
         self.compiled_before: Compilations | None = None  # after the first step
         self.output: StepOutput = None  # of the last step
         self.thread_use: ThreadUse | None = None  # since its first block
+        self.losses = Losses()
+        self.is_restored = False  # before each block
+        self.is_in_block = False  # of a cycle or a fit, since its begin
+
+    def end_block(self) -> None:
+        """Take the loss of the last step of a block, which ends where the next begins, or at the end of all."""
+        if self.is_in_block:
+            self.losses.add(self.program, self.output, is_block=True)
+        self.is_in_block = False
 
 
 class _Worker:
@@ -132,6 +151,7 @@ class _Worker:
         self._inputs: dict[int, Inputs] = {}
         self._fits: dict[int, FitFeed] = {}
         self._programs: dict[int, _Running] = {}
+        self._sources: dict[int | None, ProgramSource] = {}  # of user programs
         self._proofs: dict[str, LaunchPart] = {}  # by cell: the points of a sweep share one, which is of small batches
         self._rank = ALONE
         self._held: socket.socket | None = None  # the port of this rank
@@ -162,8 +182,8 @@ class _Worker:
         gc.unfreeze()
         gc.collect()
 
-    def reason_of(self, error: BaseException) -> Reason:
-        """Return an exception as a reason, its message in one line."""
+    def reason_of(self, error: BaseException, program: int | None = None) -> Reason:
+        """Return an exception as a reason, its message in one line; the program that raised it, if it was one."""
         message = " ".join(_text_of(error).split())[:MESSAGE_LENGTH]
         if isinstance(error, KitError):
             return reason("refused", message=message)
@@ -175,6 +195,10 @@ class _Worker:
             if (raised := line_in(source, error)) is not None:
                 file, line = raised
                 return reason("program_raised", **known, file=file, line=line)
+        if (source := self._sources.get(program)) is not None and (made := defined_at(source, error)) is not None:
+            # The step is no code of the user's, such as a layer of a framework.
+            file, line = made
+            return reason("program_raised", **known, file=file, line=line)
         return reason("exception", **known)
 
     def _prepare(self, request: Prepare) -> Done:
@@ -260,6 +284,7 @@ class _Worker:
         if (seen := backend.count(cell.device)) < wanted:
             raise KitError(f"{backend.name} sees {seen} {cell.device}, and --devices needs {wanted}; see `kit doctor`")
         if request.source is not None:
+            self._sources[request.program] = request.source
             user_program = UserProgram(request.source, cell)
             running = _Running(cell, request.seed, user_program, user_program.batches)
         elif (inputs := self._inputs.get(request.program)) is None:
@@ -279,6 +304,8 @@ class _Worker:
         tokens = running.program.tokens if isinstance(running.program, UserProgram) else None
         done = _timed(begin_ns, LaunchPart(backend_version=backend.version, tokens=tokens))
         done.part.device_ids = DEVICES[prepared.device].ids(wanted)
+        if running.cell.traits.trains and request.program not in self._fits:
+            running.program.keep()  # not in the time of the build
         return done
 
     def _trace(self, request: Trace) -> Done:
@@ -300,11 +327,24 @@ class _Worker:
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        if request.begins_block:
+            running.end_block()
+            running.is_in_block = not request.is_summed
+            if fit is None:
+                running.is_restored = running.program.restore()
+        if isinstance(running.program, UserProgram):
+            running.program.begin()
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
+            if isinstance(running.program, UserProgram):
+                # It may compile as it likes until it is measured.
+                running.compiled_before = running.program.compilations()
+        batches = running.batches
+        if isinstance(running.program, UserProgram) and not request.is_block:
+            batches = running.program.checked_batches()
         before = counters.read()
         begin_ns = clock.now_ns()
-        running.output, ran = run_segments(stepping, running.batches, request.segments, stamps, self._calibration)
+        running.output, ran = run_segments(stepping, batches, request.segments, stamps, self._calibration)
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         waits_ns = stamps.intervals_ns(self._calibration)
@@ -315,6 +355,7 @@ class _Worker:
         resident_b = None
         if running.compiled_before is None:
             running.compiled_before = running.program.compilations()
+            running.losses.add(running.program, running.output, is_block=False)
             resident_b = psutil.Process().memory_info().rss
         if request.is_summed:
             waits_ns = waits_ns.sum(keepdims=True)
@@ -358,22 +399,31 @@ class _Worker:
         program = running.program
         before, after = running.compiled_before, program.compilations()
         if before is not None and before.count is not None and after.count is not None:
-            after = replace(after, count=after.count - before.count)
+            after = replace(after, count=after.count - before.count, before=before.count)
         used = (running.thread_use or ThreadUse()).used()
         threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
         part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
-        if not np.isfinite(program.to_host(running.output)).all():
+        running.end_block()
+        if not is_operation(running.cell):
+            is_program = isinstance(program, UserProgram)
+            begin: BlockBegin = ("reset" if is_program else "restored") if running.is_restored else "left"
+            part.numbers = running.losses.numbers(begin, program)
+        if (why := not_finite(program, running.output)) is not None:
             # Nonsense is not timed: a network that diverged skips work on some hardware.
-            part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
+            part.failure = Failure(phase="steady", reason=why)
             return Done(part=part)
+        part.settings = program.settings()
+        if isinstance(program, UserProgram):
+            part.output_unchecked = program.why_unchecked()
         if running.cell.device != HOST_DEVICE:
-            part.settings = program.settings()
             part.empty_wait_ns = empty_wait_ns(program)
         if request.event_steps:
             part.device_events = timed_on_device(program, running.batches, request.event_steps)
         begin_ns = clock.now_ns()
         if not request.proves:
             return Done(part=part)
+        if isinstance(program, UserProgram) or request.program in self._inputs:
+            part.ran = what_ran(program, running.batches)
         part.add(self._proof(request.program, running))
         return _timed(begin_ns, part)
 
@@ -415,6 +465,20 @@ class _Worker:
 def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
     """Return that a phase, which began then, is done now."""
     return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
+
+
+def not_finite(program: Runnable, output: StepOutput) -> Reason | None:
+    """Return why what a program's step returned cannot count; None where all numbers that can be read are finite."""
+    numbers = program.to_host(output)
+    is_nan, is_finite = np.isnan(numbers), np.isfinite(numbers)
+    if is_finite.all():
+        return None
+    if not isinstance(program, UserProgram):
+        return reason("output_not_finite")
+    if not program.must_be_finite:
+        return None
+    infinite = int(numbers.size - is_finite.sum() - is_nan.sum())
+    return reason("program_output_not_finite", nans=int(is_nan.sum()), infinite=infinite, numbers=int(numbers.size))
 
 
 def _text_of(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from kit.profile.cell import Variant
 from kit.profile.facts import Accelerator, device_facts
 from kit.profile.fields import reason
 from kit.profile.instruments import Energy, SensorResponse
-from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads
+from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads, WhatRan
 
 MS, S = b.MS, b.S
 BUS = "0000:65:00.0"
@@ -106,6 +106,104 @@ row(
 )
 
 
+# --- Steps that stay the same.
+
+
+def growing(factor, in_blocks=False, disturbed=None, **change):
+    """For a member's `change`: its step becomes so many times as long within a launch, or within each block.
+
+    `disturbed`: in one round, the block of this number takes five times as long.
+    """
+
+    def grow(launch):
+        blocks = launch.blocks
+        count = len(blocks.cycle)
+        for index in range(count):
+            place = 0 if in_blocks else index
+            slower = 5 if disturbed == index and launch.round == 1 else 1
+
+            def at(part, place=place, slower=slower):
+                return slower * factor ** (part if in_blocks else (place + part) / count)
+
+            blocks.early_ns[index] = round(blocks.median_ns[index] * at(1 / 6))
+            blocks.late_ns[index] = round(blocks.median_ns[index] * at(5 / 6))
+            blocks.duration_ns[index] = round(blocks.duration_ns[index] * at(1 / 2))
+            blocks.median_ns[index] = round(blocks.median_ns[index] * at(1 / 2))
+            blocks.span_ns[index] = blocks.duration_ns[index] * 2
+        for index in range(1, count):
+            blocks.begin_ns[index] = max(blocks.begin_ns[index], blocks.begin_ns[index - 1] + blocks.span_ns[index - 1])
+
+    return grow
+
+
+def grown(factor, rounds=3, cycles=2, beside=1.0, alone=False, **how):
+    program = b.member("torch", 3.0, noise=0.01, change=growing(factor, **how))
+    others = () if alone else (b.member("jax", 2.0, noise=0.01, change=growing(beside)),)
+    return cells(program, *others, rounds=rounds, cycles=cycles)
+
+
+GROWS, SHRINKS = "warning step_grows torch", "warning step_shrinks torch"
+for cycles in (1, 2, 3, 6, 12):
+    row("step_grows", partial(grown, 1.0, cycles=cycles))
+    row("step_grows", partial(grown, 1.5, cycles=cycles), GROWS)
+for cycles in (2, 12):
+    row("step_grows", partial(grown, 1 / 1.5, cycles=cycles), SHRINKS)
+    row("step_grows", partial(grown, 1.6, cycles=cycles, disturbed=0), GROWS)
+    row("step_grows", partial(grown, 1.6, cycles=cycles, disturbed=1), GROWS)
+    row("step_grows", partial(grown, 1.0, cycles=cycles, disturbed=1))
+    row("step_grows", partial(grown, 1.5, cycles=cycles, in_blocks=True), GROWS, stretch="block")
+    # What the machine does to both; more than it does; and what may be the machine's beside nothing.
+    row("step_grows", partial(grown, 1.3, cycles=cycles, beside=1.3))
+    row("step_grows", partial(grown, 1.2, cycles=cycles, alone=True), "note step_grows torch")
+    row("step_grows", partial(grown, 1.5, cycles=cycles, alone=True), GROWS)
+row("step_grows", partial(grown, 2.0, beside=2.0), "warning step_grows torch, warning step_grows jax")
+row("step_grows", partial(grown, 2.0, rounds=2), lacks="too_few_rounds")
+
+
+def old(factor, cycles):
+    def change(launch):
+        growing(factor)(launch)
+        launch.blocks.early_ns, launch.blocks.late_ns, launch.numbers = [], [], None
+
+    return cells(b.member("torch", 3.0, noise=0.01, change=change), rounds=3, cycles=cycles)
+
+
+row("step_grows", partial(old, 1.5, 12), GROWS)
+row("step_grows", partial(old, 1.5, 3), lacks="not_recorded")
+for rule_name in ("vanished_loss", "denormals"):
+    row(rule_name, partial(old, 1.0, 3), lacks="not_recorded")
+
+
+def computed(task="train", backend="program", device="cpu", **numbers):
+    plan = b.member(backend, 3.0, task=task, device=device)
+    return lambda: cells(replace_launch(plan, numbers=b.numbers(plan.cell, **numbers)))
+
+
+def replace_launch(plan, **launch):
+    plan.launch = launch
+    return plan
+
+
+row("vanished_loss", computed())
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=2.4e-6), "")
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=0.0), "warning vanished_loss program", last_loss=0.0)
+row("vanished_loss", computed(blocks_begin="left", last_block_loss=-1e-9), "warning vanished_loss program")
+row("vanished_loss", computed(last_block_loss=0.0), "note vanished_loss program")
+row("vanished_loss", computed(first_step_loss=0.0, last_block_loss=0.0), "")
+nothing = {"first_step_loss": None, "last_block_loss": None}
+row("vanished_loss", computed(**nothing, loss_reason=reason("step_returns_no_loss")), lacks="step_returns_no_loss")
+row("vanished_loss", computed("infer"))
+row("denormals", computed(denormal_share=0.0009))
+for backend, severity in (("program", "warning"), ("torch", "warning"), ("jax", "note"), ("tensorflow", "note")):
+    row("denormals", computed(backend=backend, denormal_share=0.16), f"{severity} denormals {backend}", denormal_pct=16)
+row("denormals", computed("infer", denormal_share=0.5), "warning denormals program")
+row("denormals", computed(backend="torch", device="gpu", denormal_share=0.5), "note denormals torch")
+unknown = {"denormal_share": None, "denormal_reason": reason("state_not_found", most=1 << 24)}
+row("denormals", computed(**unknown), lacks="state_not_found")
+row("loss_not_finite", computed(was_not_finite=True), "bad loss_not_finite program", launches=3, of_launches=3)
+row("loss_not_finite", computed())
+
+
 def fits(ratio, rounds):
     def waits(launch):
         steps_ns = np.divide(launch.blocks.duration_ns, launch.blocks.steps)
@@ -142,6 +240,101 @@ row("parity_with_cpu", partial(on_both, 0.0, parity=None), lacks="no_parity")
 row("parity_with_cpu", both)
 for rule in ("loss_not_finite", "missing_cell", "empty_input", "sampling_gaps"):
     row(rule, b.profile)
+MLP_FLOPS = {"flops_asked": 5e8, "flops": 1e5}
+
+
+def mode_ran(runs, backend="torch", compile_mode="compile", **launch):
+    launch = {"ran": WhatRan(runs=runs)} | launch
+    return partial(cells, b.member(backend, compile_mode=compile_mode, launch=launch))
+
+
+def off(switch, count=0, **more):
+    return Compilations(count=count, reason=reason("compiler_switched_off", by=switch), **more)
+
+
+NONE_COMPILED = {"recompiles": Compilations(count=0, before=0)}
+NOT_COMPILED = "bad not_compiled "
+row("not_compiled", mode_ran({"inductor": 2, "operation": 40}))
+row("not_compiled", mode_ran({"operation": 79}), NOT_COMPILED + "torch", by="TorchInductor", launches=3)
+# TorchDynamo captured it, and gave it to another compiler than Inductor.
+row("not_compiled", mode_ran({"dynamo": 1, "operation": 79}), NOT_COMPILED + "torch")
+row("not_compiled", mode_ran({}, **NONE_COMPILED), NOT_COMPILED + "torch", by="TorchInductor")
+switched = {"recompiles": off("TORCHDYNAMO_DISABLE", before=0)}
+row("not_compiled", mode_ran({"operation": 79}, **switched), "bad compiler_off torch", switch="TORCHDYNAMO_DISABLE")
+for runs, wanted in (({"operation": 9}, ""), ({"operation": 9, "inductor": 1}, "warning compiled_nonetheless torch")):
+    row("not_compiled", mode_ran(runs, compile_mode="eager"), wanted)
+for mode, runs, wanted in (
+    ("eager", {"operation": 201}, ""),
+    ("eager", {"operation": 201, "graph": 2}, ""),
+    ("eager", {"xla": 1}, "warning compiled_nonetheless tensorflow"),
+    ("graph", {"graph": 1}, ""),
+    ("graph", {"graph": 1, "xla": 4}, "warning compiled_nonetheless tensorflow"),
+    ("graph", {"operation": 201}, NOT_COMPILED + "tensorflow"),
+    ("xla", {"xla": 1}, ""),
+    ("xla", {"graph": 1}, NOT_COMPILED + "tensorflow"),
+):
+    row("not_compiled", mode_ran(runs, "tensorflow", mode), wanted)
+row("not_compiled", mode_ran({}, "jax", "jit", **NONE_COMPILED), NOT_COMPILED + "jax", by="XLA")
+# Another tracer may show what an accelerator runs.
+on_gpu = b.member("tensorflow", compile_mode="xla", device="gpu", launch={"ran": WhatRan(runs={"graph": 1})})
+row("not_compiled", partial(cells, on_gpu))
+failed = {"ran": WhatRan(reason=reason("profiler_failed", error="E: x")), "recompiles": None}
+row("not_compiled", mode_ran({}, **failed), lacks="profiler_failed")
+row("not_compiled", mode_ran({}, ran=None, recompiles=Compilations(count=0)), lacks="not_recorded")
+row("not_compiled", partial(cells, b.member("fake", compile_mode="other")))
+
+
+def program(**launch):
+    member = b.member("program", 3.0, "mine", precision="own", compile_mode="own", feed="own", launch=launch)
+    return partial(cells, member)
+
+
+for rule in ("not_compiled", "work_left_out"):
+    row(rule, program(ran=WhatRan(runs={"operation": 9}, flops=5e8)))
+row(
+    "not_compiled", program(recompiles=off("JAX_DISABLE_JIT")), "warning compiler_off program", switch="JAX_DISABLE_JIT"
+)
+row(
+    "not_compiled",
+    program(recompiles=Compilations(count=0, before=0, tried=2)),
+    "warning compiler_failed program",
+    tried=2,
+)
+row("not_compiled", program(recompiles=Compilations(count=0, before=1, tried=2)))
+row("not_compiled", program(recompiles=Compilations(count=None, reason=reason("own_program"))), lacks="own_program")
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, **MLP_FLOPS)), "bad work_left_out program", flops=1e5)
+folded = WhatRan(runs={"xla": 1}, arguments_b=0, **MLP_FLOPS)
+row("work_left_out", program(ran=folded), "bad constant_inputs program")
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, flops=3e8, flops_asked=5e8)))
+row("work_left_out", program(ran=WhatRan(runs={"inductor": 1}, flops_asked=5e8)))
+pruned = WhatRan(runs={"graph": 1}, products=0, products_asked=4)
+row("work_left_out", program(ran=pruned), "bad products_left_out program", products_asked=4)
+row("work_left_out", program(ran=replace(pruned, products=2)))
+row("work_left_out", program(ran=None), lacks="not_recorded")
+row("work_left_out", partial(cells, b.member("torch")))
+
+LOWERED = "warning precision_lowered torch"
+for settings, wanted in (
+    ({"float32_matmul_precision": "highest", "mkldnn.matmul.fp32_precision": "ieee"}, ""),
+    ({"float32_matmul_precision": "high"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "mkldnn.conv.fp32_precision": "bf16"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "ONEDNN_DEFAULT_FPMATH_MODE": "BF16"}, LOWERED),
+    ({"float32_matmul_precision": "highest", "DNNL_DEFAULT_FPMATH_MODE": "STRICT"}, ""),
+    ({"tensor_float_32": "True"}, LOWERED),
+    ({"tensor_float_32": "False", "TF_SET_ONEDNN_FPMATH_MODE": "BF16"}, LOWERED),
+    ({"jax_default_matmul_precision": "None"}, ""),
+    ({"jax_default_matmul_precision": "bfloat16"}, LOWERED),
+):
+    row("precision_lowered", partial(cells, b.member("torch", launch={"settings": settings})), wanted)
+for settings, wanted in (
+    ({"jax_default_matmul_precision": "None"}, LOWERED),
+    ({"float32_matmul_precision": "highest (NVIDIA_TF32_OVERRIDE=1)"}, LOWERED),
+    ({"float32_matmul_precision": "high (NVIDIA_TF32_OVERRIDE=0)"}, ""),
+):
+    row("precision_lowered", partial(cells, b.member("torch", device="gpu", launch={"settings": settings})), wanted)
+row("precision_lowered", partial(cells, b.member("torch", launch={"settings": {}})), lacks="not_recorded")
+tf32 = b.member("torch", precision="tf32", device="gpu", launch={"settings": {"float32_matmul_precision": "high"}})
+row("precision_lowered", partial(cells, tf32))
 row("recompiles", partial(both, "cpu", recompiles=Compilations(count=2)), twice("warning", "recompiles"), recompiles=6)
 
 

@@ -56,6 +56,9 @@ class Exercise:
         """What each step gave, on the host."""
         program.trace()
         program.compile()
+        return self._steps(program, batches, put)
+
+    def _steps(self, program, batches, put=True):
         outputs = []
         for batch in batches:
             output = program.step(program.put(batch) if put else batch)
@@ -167,6 +170,48 @@ class Exercise:
             train.predict(small.random_batches(network, batch=3)[0])
             return losses, train.compilations(), infer.compilations()
 
+    def what_ran(self, mode, switch=""):
+        """What ran in a step of a mode, with a switch of the framework set, and what was compiled until then."""
+        network = small.small_mlp("adam")
+        with self._switched(switch):
+            program = self._build(network, compile_mode=mode)
+            batches = small.random_batches(network)
+            self._run(program, batches[:2])
+            return program.what_ran(program.put(batches[0])), program.compilations()
+
+    @contextmanager
+    def _switched(self, switch):
+        """With what leaves a mode's name as it is, and lets something else run."""
+        with ExitStack() as patched:
+            if self._name == "torch":
+                from torch._dynamo import config as dynamo
+                from torch._inductor import config as inductor
+
+                patched.enter_context(mock.patch.dict(os.environ, TORCHDYNAMO_DISABLE=str(int(switch == "variable"))))
+                patched.enter_context(dynamo.patch(disable=switch == "config", suppress_errors=switch == "no compiler"))
+                if switch == "no compiler":
+                    patched.enter_context(inductor.patch({"cpp.cxx": (None, "/none"), "force_disable_caches": True}))
+                if switch == "other compiler":
+                    patched.enter_context(dynamo.patch(debug_backend_override=">=0:eager"))
+            if self._name == "jax":
+                jax = self._module.jax
+                jax.config.update("jax_disable_jit", bool(switch))
+                patched.callback(jax.config.update, "jax_disable_jit", False)
+            yield
+
+    def refused_switch(self):
+        """What JAX says of a program that it cannot compile."""
+        with self._switched("JAX_DISABLE_JIT"):
+            try:
+                self._build(small.small_mlp("adam"))
+            except BackendError as error:
+                return str(error)
+
+    def precision(self, switch):
+        """The settings of a float32 program on a CPU, with a switch set."""
+        with mock.patch.dict(os.environ, dict(switch)):
+            return self._build(small.small_mlp("adam")).settings()
+
     def refusal(self):
         network = small.small_mlp("sgd")
         try:
@@ -220,6 +265,36 @@ class Exercise:
         with FlopCounterMode(display=False) as counter:
             program.step(program.put(small.random_batches(network, count=1)[0]))
         return counter.get_total_flops()
+
+    def restored(self, name, rule, mode):
+        """Losses before and after a program was put back twice; whether all addresses were new; compilations."""
+        network = small.NETWORKS[name].without_dropout() if name in small.NETWORKS else small.small_mlp(rule)
+        network = replace(network, optimizer=small.RULES[rule])
+        patched = ExitStack()
+        if mode == "compile":  # without a C++ compiler
+            torch = self._module.torch
+            patched.enter_context(mock.patch.object(torch, "compile", partial(torch.compile, backend="aot_eager")))
+        with patched:
+            program, batches = self._build(network, compile_mode=mode), small.random_batches(network)
+            program.keep()
+            losses, is_new, compiled = [self._run(program, batches)], [], [program.compilations()]
+            for _ in range(2):
+                before = self._addresses(program)
+                assert program.restore()
+                is_new.append([old != new for old, new in zip(before, self._addresses(program), strict=True)])
+                losses.append(self._steps(program, batches))
+                compiled.append(program.compilations())
+        return losses, is_new, compiled
+
+    def _addresses(self, program):
+        """Where weights and optimizer state are; not of single numbers, which may lie within an object."""
+        if self._name == "jax":
+            return [leaf.unsafe_buffer_pointer() for leaf in program._leaves if leaf.size > 1]
+        if self._name == "tensorflow":
+            arrays = [np.asarray(variable.read_value()._numpy()) for variable in program._variables]
+            return [array.ctypes.data for array in arrays if array.size > 1]
+        state = [value for values in program._optimizer.state.values() for value in values.values()]
+        return [tensor.data_ptr() for tensor in (*program._network.parameters(), *state) if tensor.numel() > 1]
 
     # TensorFlow alone.
 

@@ -72,11 +72,13 @@ def test_batches_are_gone_through_again(made, batches):
 
 
 def test_a_last_batch_that_is_smaller_is_refused(made):
+    # In an iterable that is no list, it is seen when they begin again.
     program = made(
-        'return {"step": lambda b: b[0].sum(), "batches": [(np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1)]}'
+        "class Pairs:\n    def __iter__(self):\n        return ((np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1))\n"
+        'return {"step": lambda b: b[0].sum(), "batches": Pairs()}'
     )
     run(program, 3)
-    with pytest.raises(BackendError, match=r"is \(4, 3\) and \(4,\) and its last \(1, 3\) and \(1,\).*drop_last=True"):
+    with pytest.raises(BackendError, match=r"is \(4, 3\) and \(4,\) and another \(1, 3\) and \(1,\).*drop_last=True"):
         run(program)
 
 
@@ -106,11 +108,43 @@ def test_a_class_or_another_file_than_the_run_began_with_is_refused(made, tmp_pa
     path = tmp_path / "model.py"
     path.write_text("class Net:\n    def __init__(self, width=32): ...\n")
     source = source_of(path, "Net")
-    with pytest.raises(BackendError, match=r"Net is a class, .*define program\(batch, device\)"):
+    with pytest.raises(BackendError, match=r"Net is a class, .*write def Net\(batch, device\), which returns a step"):
         UserProgram(source, cell_of("Net"))
     path.write_text("def program(batch, device): return lambda: 2.0")
     with pytest.raises(BackendError, match="differs from"):
         UserProgram(source, cell_of("Net"))
+
+
+MODELS = """
+import torch
+class Bare(torch.nn.Linear): ...
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x
+class Keywords(torch.nn.Module):
+    def __init__(self, **keywords):
+        super().__init__()
+net = torch.nn.Linear(4, 4)
+class Program:
+    def __init__(self, batch, device):
+        self.x = torch.ones(batch)
+    def __call__(self):
+        return self.x
+"""
+
+
+@pytest.mark.frameworks
+def test_a_model_is_not_taken_for_a_program(tmp_path):
+    pytest.importorskip("torch")
+    path = tmp_path / "models.py"
+    path.write_text(MODELS)
+    for name in ("Bare", "Model", "Keywords", "net"):
+        kind = "a model (Linear)" if name == "net" else "a class"
+        with pytest.raises(BackendError) as refused:
+            UserProgram(source_of(path, name), cell_of(name))
+        assert str(refused.value).startswith(f"{name} is {kind}, and a program is a function; write def {name}(")
+    # A class may be a program, whose objects are its steps.
+    assert run(UserProgram(source_of(path, "Program"), cell_of("Program"))).tolist() == [1.0] * 4
 
 
 def test_shapes_that_change_are_seen_between_blocks(made):
@@ -251,4 +285,91 @@ def test_a_container_is_one_whatever_is_imported_beside_it(made, name, beside):
     for framework in ("torch", "jax", "tensorflow"):
         pytest.importorskip(framework)
     program = made(f"{beside}from collections import OrderedDict\nimport torch\nx = torch.ones(3)\n{CONTAINERS[name]}")
-    assert floats(run(program)).tolist() == [2.0, 2.0, 2.0]
+    assert floats(run(program))[0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_program_puts_back_itself_what_its_steps_change(made):
+    program = made(
+        "w = np.ones(4, np.float32)\n"
+        "def step():\n    w[:] *= 0.5\n    return w.sum()\n"
+        'return {"step": step, "reset": lambda: w.fill(1)}'
+    )
+    before = run(program, 3)
+    assert program.restore()
+    assert run(program, 3) == before
+    assert not made("return lambda: np.ones(batch)").restore()
+    with pytest.raises(BackendError, match="returned int for reset; return a callable"):
+        made('return {"step": lambda: np.ones(2), "reset": 3}')
+
+
+def held_in(program):
+    return sorted(array.size for array in program.state(1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes"),
+    [
+        ("w, n = np.ones(3), np.arange(5)\nreturn lambda: w * n.sum()", [3]),
+        ("w = {'a': [np.ones(3)], 'b': (np.ones(2), np.ones(7, 'f2'))}\nreturn lambda: w['a'][0]", [2, 3, 7]),
+        ("w = np.ones(3)\ndef inner(): return w\ndef step(): return inner()\nreturn step", [3]),
+        ("import functools\nreturn functools.partial(np.add, np.ones(3), np.ones(4))", [3, 4]),
+        ("class A:\n    def __init__(self): self.w = np.ones(6)\n    def do(self): return self.w\nreturn A().do", [6]),
+        ("return lambda: np.ones(2)", []),
+        ("w = np.ones(1 << 21)\nreturn lambda: w", []),
+        ("w = []\nw.append(w)\nreturn lambda: np.ones(len(w))", []),
+    ],
+)  # fmt: skip
+def test_what_a_step_holds_is_looked_for_where_it_refers_to(made, body, sizes):
+    assert held_in(made(body)) == sizes
+
+
+HELD_BY = {
+    # A module, its optimizer's state, and through torch.compile's wrapper.
+    "torch": (
+        """import torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(1, 3)).sum().backward()
+optimizer.step()
+def step():
+    optimizer.zero_grad()
+    return model(torch.ones(1, 3)).sum()
+return torch.compile(step)""",
+        [1, 1, 2, 2, 2, 6, 6, 6],
+    ),
+    "jax": (
+        """import jax, optax
+from flax import nnx
+model = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+weights = {"more": jax.numpy.ones(7)}
+@jax.jit
+def update(w): return w
+def step(): return update(weights["more"]).sum() + model.bias[0]
+return step""",
+        [2, 6, 7],
+    ),
+    "tensorflow": (
+        """import tensorflow as tf, keras
+model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
+other = tf.Variable(tf.ones(9))
+@tf.function
+def step(): return tf.reduce_sum(model(tf.ones((1, 3)))) + other[0]
+return step""",
+        [2, 6, 9],
+    ),
+}
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("name", HELD_BY)
+def test_weights_of_a_framework_are_found(tmp_path, name):
+    body, sizes = HELD_BY[name]
+    (tmp_path / "model.py").write_text(f"def program(batch, device):\n{textwrap.indent(body, '    ')}\n")
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_own_program import UserProgram, cell_of, held_in, source_of
+print("held", held_in(UserProgram(source_of({str(tmp_path / "model.py")!r}), cell_of("model"))))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert f"held {sizes}" in ran.stdout, ran.stderr[-2000:] + ran.stdout

@@ -258,6 +258,27 @@ def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
     assert not break_evens(batch=7)
 
 
+@pytest.mark.parametrize(
+    ("row", "record"),
+    [
+        ("compile", {"ran": b.WhatRan(runs={"operation": 79})}),
+        ("compile", {"recompiles": b.Compilations(count=0, before=0), "ran": None}),
+        ("eager", {"ran": b.WhatRan(runs={"inductor": 1, "operation": 79})}),
+    ],
+)
+def test_a_mode_that_did_not_run_has_a_mark_and_a_note_and_no_break_even(row, record):
+    launches = {"eager": b.compiling(0.1), "compile": b.compiling(2.1)}
+    launches[row] |= record
+    members = [b.member("torch", 4.0, compile_mode=mode, launch=launch) for mode, launch in launches.items()]
+    built = b.profile(b.group("g", *members), compare=["compile_mode"], drift=0.02)
+    comparison = compare_within("p", built)
+    rows = {known.name: known for known in comparison.groups[0].rows}
+    assert not any(known.break_even for known in rows.values())
+    assert {"not_compiled", "compiled_nonetheless"} & {mark.code for mark in rows[row].marks}
+    (shown,) = [note for note in comparison.notes if note.what.code == "mode_differs"]
+    assert f"/{row}/" in shown.what.values["cell"]
+
+
 def test_a_fits_whole_time_is_ranked_and_shown_as_it_is_judged():
     def fit(launch):
         if launch.failure is None:

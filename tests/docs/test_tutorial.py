@@ -47,4 +47,4 @@ def test_each_command_of_the_tutorial_works(tmp_path):
     assert [result.cell.variant for result in threads.cells] == ["default", "one-thread"]
     assert "narrow" in done.stdout
     # A run whose output is redirected prints its table to standard error.
-    assert "wide train: " in done.stderr and "one-thread" in done.stderr
+    assert "wide: " in done.stderr and "one-thread" in done.stderr

@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from kit.stats.modes_and_trends import GAP_LEAST_PLAIN, percentile_ns, trending, two_modes
+from kit.stats.modes_and_trends import (
+    GAP_LEAST_PLAIN,
+    LaunchSteps,
+    change_in_launches,
+    median_slope,
+    percentile_ns,
+    trending,
+    two_modes,
+)
 
 ROUNDS, CYCLES = 8, 12
 BLOCKS = ROUNDS * CYCLES
@@ -147,3 +155,65 @@ def test_few_steps_do_not_pull_it_down():
     rng = np.random.default_rng(1)
     percentiles = [percentile_ns(rng.integers(0, 1_000_000, 20), 95) for _ in range(4000)]
     assert np.median(percentiles) == pytest.approx(950_000, rel=0.02)
+
+
+def launches_of(rng, count, cycles, sd=0.03, *, kind="white", growth=0.0):
+    """Launches whose blocks and their thirds are noisy; the step grows by `growth`, a logarithm, within each."""
+    made = []
+    for _ in range(count):
+        blocks = {
+            "white": rng.normal(0, sd, cycles),
+            "heavy tails": sd * rng.standard_t(3, cycles),
+            "walk": np.cumsum(rng.normal(0, sd, cycles)),
+            "bursts": rng.normal(0, sd, cycles) + (rng.random(cycles) < 0.1) * rng.uniform(0.2, 2.3, cycles),
+        }[kind]
+        half = rng.random(cycles) < 0.5
+        within = (rng.random(cycles) < 0.1) * rng.uniform(0.2, 2.3, cycles) if kind == "bursts" else np.zeros(cycles)
+        at = growth * np.arange(cycles) / cycles
+        parts = [blocks + rng.normal(0, sd, cycles) + at + growth * place / cycles for place in (1 / 6, 5 / 6)]
+        early, late = parts[0] + within * half, parts[1] + within * ~half
+        made.append(LaunchSteps(*(values.tolist() for values in (blocks + at + growth / 2 / cycles, early, late))))
+    return made
+
+
+@pytest.mark.parametrize("kind", ["white", "heavy tails", "walk", "bursts"])
+@pytest.mark.parametrize(("count", "cycles"), [(3, 2), (4, 2), (4, 6), (8, 12)])
+def test_noise_is_no_change_within_launches(kind, count, cycles):
+    rng = np.random.default_rng(1)
+    draws = 400 if cycles < 12 else 20
+    alarms = sum(change_in_launches(launches_of(rng, count, cycles, kind=kind)) is not None for _ in range(draws))
+    assert alarms <= 0.03 * draws
+
+
+@pytest.mark.parametrize(("count", "cycles"), [(3, 1), (3, 2), (8, 2), (4, 5), (3, 6), (8, 12)])
+@pytest.mark.parametrize("growth", [math.log(1.5), -math.log(1.5)])
+def test_a_step_that_changes_is_found_whatever_the_number_of_cycles(count, cycles, growth):
+    rng = np.random.default_rng(1)
+    changes = [change_in_launches(launches_of(rng, count, cycles, 0.01, growth=growth)) for _ in range(20)]
+    assert all(changes)
+    assert np.median([change.log for change in changes]) == pytest.approx(growth, rel=0.15)
+
+
+@pytest.mark.parametrize(("count", "cycles"), [(3, 2), (4, 2), (4, 12)])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_one_disturbed_block_hides_no_change_and_makes_none(count, cycles, place):
+    rng = np.random.default_rng(1)
+    for growth in (0.0, math.log(1.6)):
+        launches = launches_of(rng, count, cycles, 0.005, growth=growth)
+        for values in launches[1]:
+            values[0 if place == "first" else -1] += math.log(8)
+        change = change_in_launches(launches)
+        assert (change is None) if growth == 0 else change.log == pytest.approx(growth, rel=0.2)
+
+
+def test_blocks_that_begin_anew_change_within_themselves():
+    launches = [LaunchSteps([0.1] * 6, [0.0] * 6, [0.3] * 6)] * 3
+    assert change_in_launches(launches) == (pytest.approx(0.45), True)
+    # Blocks that do not say how they began: the launch alone.
+    assert change_in_launches([LaunchSteps([0.1 * n for n in range(6)])] * 3) == (pytest.approx(0.6), False)
+    assert change_in_launches([LaunchSteps([0.0, 0.5])] * 3) is None
+
+
+def test_a_median_slope_is_not_moved_by_one_value():
+    assert median_slope([0.0, 1.0, 2.0, 99.0, 4.0, 5.0]) == pytest.approx(1.0)
+    assert median_slope([3.0]) == 0.0

@@ -13,7 +13,7 @@ from kit.profile.schema import ProgramSource, file_sha256
 from kit.report.reasons_in_words import sentence
 
 BEGIN = """
-import ctypes, os, resource, signal, subprocess, sys
+import ctypes, operator, os, resource, signal, subprocess, sys
 import numpy as np
 
 x, steps = np.ones((64, 64), np.float32), 0
@@ -90,9 +90,9 @@ def marked(programs):
 def ended(tmp_path):
     """What runs a program that does something in its fifth step; returns its launch, and the line."""
 
-    def run(bad):
+    def run(bad, step="step"):
         path = tmp_path / "model.py"
-        path.write_text(f"{BEGIN}    {bad}\n")
+        path.write_text(f"{BEGIN.replace('return step', f'return {step}')}    {bad}\n")
         source = ProgramSource(path=str(path), function="program", takes_task=False, sha256=file_sha256(path))
         spec = spec_of(CELL)
         spec = spec._replace(sources={"model": source}, prepare=replace(spec.prepare, sources=[source]))
@@ -127,6 +127,12 @@ def test_what_ends_nothing_is_measured(ended, bad):
 def test_files_that_a_program_closes_without_having_opened_them_are_named(ended):
     launch, _ = ended("os.closerange(3, 256)")
     assert "the program closed files that it had not opened" in sentence(launch.failure.reason)
+
+
+@pytest.mark.slow
+def test_an_end_in_no_line_of_the_users_has_no_stack_for_a_message(ended):
+    launch, _ = ended("__import__('threading').Thread(target=os._exit, args=(5,)).start(); signal.pause()")
+    assert sentence(launch.failure.reason) == "ended with exit code 5: no message"
 
 
 @pytest.mark.slow
@@ -165,3 +171,17 @@ def test_the_functions_of_python_are_its_own_in_processes_that_a_program_forks(e
     assert launch.gave_number
     assert answer.read_text() == "False"
     assert os._exit.__name__ == "_exit"
+
+
+def test_a_step_that_is_no_code_of_the_users_has_the_line_of_its_function(ended, tmp_path):
+    launch, _ = ended("pass", step="operator.itemgetter")
+    line = BEGIN.splitlines().index("def program(batch, device):") + 1
+    assert sentence(launch.failure.reason).endswith(f"({tmp_path / 'model.py'}, line {line})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", ["while True: pass", "__import__('threading').Event().wait()"])
+def test_where_a_program_hangs_is_told_at_the_limit(ended, monkeypatch, bad):
+    monkeypatch.setenv("KIT_PHASE_LIMIT_S", "6")
+    launch, line = ended(bad)
+    assert sentence(launch.failure.reason) == f"no answer within 6.00 s {line}"

@@ -60,6 +60,8 @@ def test_two_devices_learn_what_one_learns(backend, mode, ranks, env):
     assert launch.threads.cpus == CPUS[:2]
     assert launch.warmup_steps >= 5
     assert launch.blocks.cycle == [0, 1]
+    # The ranks are put back together: their losses stay one network's.
+    assert launch.numbers.blocks_begin == "restored" and launch.numbers.last_block_loss > 0.02
     assert long.span_ns[0] >= 0.1e9
     assert launch.peak_memory_b > 100 << 20
 

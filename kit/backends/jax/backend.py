@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from jax._src.lib import _jax
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from kit.backends.entry import keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.jax import proof
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import (
@@ -36,11 +37,12 @@ from kit.backends.protocol import (
     ThreadSetting,
     all_reduces,
     kernel_ops,
+    up_to,
 )
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import Compilations
+from kit.profile.schema import Compilations, WhatRan
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -62,10 +64,11 @@ class JaxProgram(Program):
     _executable: Any = None
     _output: jax.Array | None = None  # of the last step
     _targets_at = ""  # the devices of a resident batch's targets
+    _kept: list[NDArray[Any]] | None = None  # the first state, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, mesh: Mesh) -> None:
         self._mesh = mesh
-        self._on_gpu = cell.device == "gpu"
+        self._on_cpu, self._on_gpu = cell.device == "cpu", cell.device == "gpu"
         self._batch_shape = (cell.batch, *workload.input_shape)
         self._host_feed = cell.feed == "host"
         self._train = cell.traits.trains
@@ -89,6 +92,23 @@ class JaxProgram(Program):
         jax.block_until_ready(resident)
         self._targets_at = ", ".join(sorted(map(str, resident[1].devices())))
         return resident
+
+    def keep(self) -> bool:
+        """Copy weights, optimizer state and dropout's counters."""
+        self._kept = [np.array(leaf.addressable_data(0)) for leaf in self._leaves]
+        return True
+
+    def restore(self) -> bool:
+        """Replace all leaves: the executable takes them as arguments, and the old ones were donated to it."""
+        if self._kept is None:
+            return False
+        self._leaves = [self._mesh.replicated(array) for array in self._kept]
+        jax.block_until_ready(self._leaves)
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the leaves."""
+        return (np.asarray(leaf.addressable_data(0)) for leaf in up_to(most, self._leaves))
 
     def trace(self) -> bool:
         """Trace to a jaxpr and lower it to StableHLO."""
@@ -133,6 +153,8 @@ class JaxProgram(Program):
     def settings(self) -> dict[str, str]:
         """Return the precision of products, and the memory settings of a GPU. XLA tries kernels and takes the best."""
         precision = str(jax.config.jax_default_matmul_precision)
+        if self._on_cpu:
+            return {"jax_default_matmul_precision": precision} | variables_set()
         if self._on_gpu:
             precision = tf32_setting(precision)
         settings = {"jax_default_matmul_precision": precision, "autotuning": "XLA's"}
@@ -143,6 +165,11 @@ class JaxProgram(Program):
     def compilations(self) -> Compilations:
         """Count the executable: `step` calls nothing else."""
         return Compilations(count=int(self._executable is not None))
+
+    def what_ran(self, _batch: DeviceBatch) -> WhatRan:
+        """Return what the executable costs: `step` calls nothing else."""
+        flops, arguments_b = proof.cost_of(self._executable.runtime_executable())
+        return WhatRan(runs={"xla": 1}, flops=flops, arguments_b=arguments_b)
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
         """Return the step. The loss is a mean, so on several devices the partitioner averages gradients."""
@@ -210,6 +237,8 @@ class JaxBackend:
 
     def build(self, workload: Workload, cell: Cell, weights: Weights, seed: int) -> JaxProgram:
         """Build the program."""
+        if (switch := proof.switched_off()) is not None:
+            raise BackendError(f"{switch.values['by']} switches jax.jit off, and nothing can be compiled; unset it")
         # Nothing compiled earlier is reused, but where the run says so.
         jax.config.update("jax_enable_compilation_cache", bool(os.environ.get(COMPILE_CACHE)))
         set_precision(cell)
@@ -267,6 +296,12 @@ class Mesh:
         if self.is_split:
             arrays = jax.tree.map(np.asarray, arrays)
         return jax.device_put(arrays, self.everywhere, may_alias=False)
+
+    def replicated(self, array: NDArray[Any]) -> jax.Array:
+        """Copy an array that each rank has to the devices of this one, without a word to the others."""
+        here = sorted(self.everywhere.addressable_devices, key=lambda device: device.id)
+        copies = [jax.device_put(array, device, may_alias=False) for device in here]
+        return jax.make_array_from_single_device_arrays(array.shape, self.everywhere, copies)
 
     def put_split(self, arrays: Sequence[NDArray[Any]], *, may_alias: bool | None = None) -> Any:  # noqa: ANN401
         """Copy this process's part of a batch, to each device its own part."""

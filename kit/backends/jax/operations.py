@@ -23,7 +23,7 @@ class JaxOperation(JaxProgram):
     def __init__(self, cell: Cell) -> None:
         self._mesh = Mesh(cell.device)
         self._device = self._mesh.device
-        self._on_gpu = cell.device == "gpu"
+        self._on_cpu, self._on_gpu = cell.device == "cpu", cell.device == "gpu"
         self._call = self._made(cell)
 
     def _made(self, cell: Cell) -> Callable[[], jax.Array]:

@@ -1,6 +1,6 @@
 """A user program: a function of the user makes a step, and Steadykit runs it like the step of a network.
 
-function(batch, device) ─► step, or {"step", "synchronize", "batches"} ─► first step: how to wait for it? ─► step …
+function(batch, device) ─► step, or {"step", "batches", "synchronize", "reset"} ─► first step: how to wait? ─► step …
 
 This file imports no framework: what a step returned, where it is and how to wait for it is asked of the frameworks that
 the program has imported.
@@ -8,7 +8,6 @@ the program has imported.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import os
 import re
@@ -27,14 +26,17 @@ from numpy.typing import NDArray
 from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
+from kit.backends.program.held_arrays import arrays_held_by
+from kit.backends.program.program_call import refused_call
 from kit.backends.program.program_module import program_module
-from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting
+from kit.backends.program.proof import ProgramCompilations, what_ran
+from kit.backends.program.result_kinds import dense_parts, how_to_run, shape_of
+from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting, up_to
 from kit.profile.cell import Cell
-from kit.profile.fields import reason
-from kit.profile.schema import Compilations, ProgramSource, file_sha256
-from kit.workloads.workload import Shape
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, ProgramSource, WhatRan, file_sha256
 
-PARTS = ("step", "synchronize", "batches", "tokens")
+PARTS = ("step", "synchronize", "batches", "tokens", "finite", "reset")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 # Folders of Python, of installed packages and of Steadykit: code in them is not the user's.
@@ -42,7 +44,10 @@ LIBRARIES = tuple(
     f"{folder}{os.sep}"
     for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
 )
+# An environment may be reached by a link, under another name than its interpreter knows.
+INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 Wait = Callable[[Any], None]  # takes what the step returned
+LeafShape = tuple[int | None, ...]
 
 # The device of NumPy arrays and numbers: they are complete.
 HOST = "host"
@@ -59,6 +64,22 @@ _WAITS: dict[str, Wait] = {
 }
 
 
+def _wait_for_cpu(_: object) -> None:
+    """Wait for all that TensorFlow has put into the queue of this thread.
+
+    It takes 2 µs where nothing waits; `sync_devices`, the public call, takes 15 to 80 µs.
+    """
+    try:
+        sys.modules["tensorflow.python.eager.context"].context().executor.wait()
+    except (KeyError, AttributeError):
+        _WAITS["tensorflow"](None)
+
+
+def _is_asynchronous() -> bool:
+    """Whether a call of TensorFlow on a CPU returns before it is done."""
+    return not sys.modules["tensorflow"].config.experimental.get_synchronous_execution()
+
+
 class UserProgram(Runnable):
     """What a user's function made: `kit.backends.protocol.Runnable`.
 
@@ -69,6 +90,8 @@ class UserProgram(Runnable):
     Attributes:
         batches: what the steps take, without end.
         tokens: that a step handles; None: the program does not say.
+        must_be_finite: what a step returns; False: the program says that infinities and NaN belong to it.
+        unread: the types of what `to_host` could not copy.
 
     Raises:
         BackendError: the function does not take these arguments, or made no step.
@@ -78,11 +101,21 @@ class UserProgram(Runnable):
     synchronize: Callable[[], None]
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
+        self._compiled = ProgramCompilations()
+        self._compiled.begin()
         parts = _parts(source, cell)
+        self._compiled.end()
         user_step: Callable[..., StepOutput] = parts["step"]
         self.tokens: int | None = parts.get("tokens")
+        self._user_step = user_step
+        self._reset: Callable[[], object] | None = parts.get("reset")
+        self.must_be_finite: bool = parts.get("finite", True)
+        self.unread: set[str] = set()
         self._device = cell.device
-        self._shapes: list[Shape] | None = None  # of the first step's result
+        self._shapes: list[LeafShape] | None = None  # of the first step's result
+        self._batch_shapes: list[LeafShape] = []  # of the first batch
+        self._frameworks: set[str] = set()  # of the first step's result
+        self._is_complete = False  # when a step returns, so that nothing waits for it
         self._output: StepOutput = None
         self._call: Callable[[DeviceBatch], StepOutput] = user_step if "batches" in parts else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _repeated(parts["batches"]) if "batches" in parts else repeat(None)
@@ -91,15 +124,23 @@ class UserProgram(Runnable):
         else:
             self.step, self.synchronize = self._remembered_step, self._first_wait
 
+    def begin(self) -> None:
+        """Prepare to make steps, outside of their times."""
+        self._compiled.begin()
+
     def check(self, output: StepOutput, step_ns: NDArray[np.int64]) -> None:
         """Check what the last of some steps returned, and their times, shape (steps,).
 
         Raises:
-            BackendError: the output is on another device, or differs in shape from the first, or took no time.
+            BackendError: the output is on another device, or differs in shape from the first, or took no time, or
+                nobody waited for it.
         """
+        self._compiled.end()
         output_shapes = shapes(output)
         if self._shapes is None:
+            _refuse_lazy(output)
             self._shapes = output_shapes
+            self._frameworks = {name for leaf in leaves(output) if (name := _framework(leaf)) is not None}
             devices = {device for leaf in leaves(output) if (device := device_of(leaf)) not in (HOST, None)}
             if devices and self._device not in devices:
                 raise BackendError(
@@ -109,7 +150,12 @@ class UserProgram(Runnable):
         if output_shapes != self._shapes:
             raise BackendError(
                 f"its first step returned {_joined(self._shapes)} and a later one {_joined(output_shapes)}, but all "
-                "steps must do the same work; drop a smaller last batch, as DataLoader(…, drop_last=True) does"
+                f"steps must do the same work; {_remedy(self._shapes, output_shapes)}"
+            )
+        if self._is_complete and waits_for(output):
+            raise BackendError(
+                "what its first step returned was complete, and what a later one returned is not, so nobody waited for "
+                "it; switch asynchronous execution on before the first step, in the function"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
             raise BackendError(
@@ -119,11 +165,46 @@ class UserProgram(Runnable):
 
     def to_host(self, output: StepOutput) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
-        return floats(output)
+        numbers, self.unread = floats(output)
+        return numbers
+
+    def why_unchecked(self) -> Reason | None:
+        """Return why it is not known, after `to_host`, whether a step's result is finite; None where it is."""
+        if not self.must_be_finite:
+            return reason("output_need_not_be_finite")
+        return reason("output_not_read", kinds=", ".join(sorted(self.unread))) if self.unread else None
+
+    def checked_batches(self) -> Iterator[DeviceBatch]:
+        """Yield the next batches, each of the first one's shapes: for steps whose times do not count.
+
+        Raises:
+            BackendError: a batch has others.
+        """
+        for batch in self.batches:
+            if batch is not None:
+                self._batch_shapes = self._batch_shapes or shapes(batch)
+                _check_batch(self._batch_shapes, batch)
+            yield batch
 
     def compilations(self) -> Compilations:
-        """Return that the number is unknown: a program may compile as it likes."""
-        return Compilations(count=None, reason=reason("own_program"))
+        """Return what its frameworks compiled for it."""
+        return self._compiled.counted()
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:
+        """Return what the profiler of its framework sees of one or two more steps."""
+        return what_ran(self, batch, self._frameworks)
+
+    def restore(self) -> bool:
+        """Let the program put back what its steps have changed, if it can. The lead-in waits for what that started."""
+        if self._reset is not None:
+            self._reset()
+        return self._reset is not None
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the floating-point arrays that the step holds: weights, optimizer state, perhaps batches."""
+        arrays = (array for array in arrays_held_by(self._user_step, LIBRARIES) if is_dense_float(array))
+        for array in up_to(most, arrays):
+            yield on_host(array)
 
     def _remembered_step(self, batch: DeviceBatch) -> StepOutput:
         self._output = self._call(batch)
@@ -131,6 +212,7 @@ class UserProgram(Runnable):
 
     def _first_wait(self) -> None:
         """Wait for the first step, and choose how to wait for later ones: each does no more than it must."""
+        _refuse_lazy(self._output)
         try:
             waits = waits_for(self._output)
         except TypeError as error:
@@ -139,6 +221,7 @@ class UserProgram(Runnable):
                 'device, or add "synchronize"'
             ) from None
         if not waits:  # what the step returns is complete, so nothing needs to remember it
+            self._is_complete = True
             self.step, self.synchronize = self._call, lambda: None
             return
 
@@ -210,11 +293,25 @@ def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | No
 
     def is_own(name: str) -> bool:
         if Path(name).exists():
-            return name == source.path or not name.startswith(LIBRARIES)
+            return name == source.path or not (name.startswith(LIBRARIES) or INSTALLED.search(name))
         return name in linecache.cache and name.startswith(("/", "<ipython"))  # others are made by libraries
 
     frames = traceback.extract_tb(error.__traceback__)
     return next(((frame.filename, frame.lineno or 0) for frame in reversed(frames) if is_own(frame.filename)), None)
+
+
+def defined_at(source: ProgramSource, error: BaseException) -> tuple[str, int] | None:
+    """Return the file and the line in which the program's function begins, for an exception that passed no own line.
+
+    None where that is not known, or where Steadykit itself raised.
+    """
+    raised_in = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
+    if not raised_in or (raised_in[0] != __file__ and raised_in[0].startswith(LIBRARIES[-1])):
+        return None
+    with suppress(Exception):  # of the file
+        code = getattr(import_function(source), "__code__", None)
+        return None if code is None else (code.co_filename, code.co_firstlineno)
+    return None
 
 
 def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
@@ -223,18 +320,8 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     arguments: dict[str, Any] = {"batch": cell.batch, "device": cell.device}
     if source.takes_task:
         arguments["task"] = cell.task
-    signature, wanted = inspect.signature(function), ", ".join(arguments)
-    try:
-        signature.bind(**arguments)
-    except TypeError:
-        if inspect.isclass(function):
-            raise BackendError(
-                f"{source.function} is a class, but a user program is a function that returns a step; "
-                f"define program({wanted}), see docs/how-to/own-model.md"
-            ) from None
-        raise BackendError(
-            f"{source.function}{signature} does not accept {wanted}; write def {source.function}({wanted})"
-        ) from None
+    if (why := refused_call(source.function, function, arguments)) is not None:
+        raise BackendError(why)
     made = function(**arguments)
     parts = made if isinstance(made, dict) else {"step": made}
     for name, part in parts.items():
@@ -245,6 +332,12 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
                 raise BackendError(
                     f"{source.function} returned {part!r} for tokens; return how many a step handles, such as 4096"
                 )
+        elif name == "finite":
+            if type(part) is not bool:
+                raise BackendError(
+                    f"{source.function} returned {part!r} for finite; return False if infinities and NaN belong to "
+                    "what a step returns"
+                )
         elif not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
             raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; return {wanted}")
@@ -253,12 +346,24 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     return parts
 
 
+def _refuse_lazy(output: StepOutput) -> None:
+    """Raise BackendError where a step returned something whose work has not run."""
+    for leaf in leaves(output):
+        if _framework(leaf) is None and (remedy := how_to_run(leaf)) is not None:
+            raise BackendError(f"its step returned {kind_of(leaf)}, whose work has not run; {remedy}")
+
+
 def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
     """Yield the batches over and over. A step's time includes the time to get its batch.
 
     Raises:
-        BackendError: there is no batch (an iterator has none the second time), or the last has another shape.
+        BackendError: there is no batch (an iterator has none the second time), or one has another shape: in a list any,
+            of others the last.
     """
+    if isinstance(batches, list | tuple) and batches:
+        wanted = shapes(batches[0])
+        for batch in batches:
+            _check_batch(wanted, batch)
     while True:
         iterator = iter(batches)
         try:
@@ -269,15 +374,32 @@ def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
         yield first
         for last in iterator:
             yield last
-        if (wanted := shapes(first)) != (last_shapes := shapes(last)):
-            raise BackendError(
-                f"its first batch is {_joined(wanted)} and its last {_joined(last_shapes)}; drop an incomplete batch, "
-                "as DataLoader(…, drop_last=True) does"
-            )
+        _check_batch(shapes(first), last)
 
 
-def _joined(leaf_shapes: list[Shape]) -> str:
+def _check_batch(wanted: list[LeafShape], batch: DeviceBatch) -> None:
+    """Raise BackendError where a batch has other shapes than the first."""
+    if (others := shapes(batch)) != wanted:
+        raise BackendError(
+            f"its first batch is {_joined(wanted)} and another {_joined(others)}, but all steps must do the same work; "
+            f"{_remedy(wanted, others)}"
+        )
+
+
+def _joined(leaf_shapes: list[LeafShape]) -> str:
     return " and ".join(map(str, leaf_shapes)) or "nothing"
+
+
+def _remedy(first: list[LeafShape], other: list[LeafShape]) -> str:
+    """Return what to do about batches, or results, of two shapes."""
+    pairs = list(zip(first, other, strict=False))
+    is_cut = len(first) == len(other) and all(
+        len(whole) == len(cut) and whole[1:] == cut[1:] and (whole[:1] == cut[:1] or (cut[0] or 0) < (whole[0] or 0))
+        for whole, cut in pairs
+    )
+    if is_cut:
+        return "drop a smaller last batch, as DataLoader(…, drop_last=True) does"
+    return "pad what varies to one shape, or measure each shape as a program of its own"
 
 
 def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
@@ -285,13 +407,16 @@ def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step r
 
     What a container is must not depend on JAX: another program may import it, and it takes an unknown dict for a leaf.
     """
-    return list(_leaves(result))
+    return [part for leaf in _leaves(result) for part in dense_parts(leaf) or [leaf]]
 
 
 def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Yield what the tree holds; a sparse, ragged, nested, indexed or masked array is one leaf."""
     if isinstance(result, Mapping | list | tuple):
         for part in result.values() if isinstance(result, Mapping) else result:
             yield from _leaves(part)
+    elif isinstance(result, Iterator):
+        yield result  # JAX warns of them
     elif result is not None:
         jax = sys.modules.get("jax")
         parts = [result] if jax is None else jax.tree.leaves(result)
@@ -302,9 +427,9 @@ def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
                 yield from _leaves(part)
 
 
-def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
+def shapes(result: Any) -> list[LeafShape]:  # noqa: ANN401
     """Return the shape of each leaf; a leaf that has none counts as a number, ()."""
-    return [tuple(int(size) for size in getattr(leaf, "shape", ())) for leaf in leaves(result)]
+    return [shape_of(leaf) for leaf in _leaves(result)]
 
 
 def device_of(leaf: Any) -> str | None:  # noqa: ANN401
@@ -332,31 +457,56 @@ def kind_of(value: object) -> str:
 def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
     """Return the calls that wait until devices have made the result; none if it is already complete.
 
+    On a CPU an operation of PyTorch returns when it is done, and so does one of TensorFlow unless the program has
+    switched its synchronous execution off; one of JAX does not.
+
     Raises:
         TypeError: Steadykit cannot wait for what the message names.
     """
-    result_leaves, waits = leaves(result), set()
+    result_leaves, waits = leaves(result), set[Wait]()
     if not result_leaves:
         raise TypeError(kind_of(result))
     for leaf in result_leaves:
         device, framework = device_of(leaf), _framework(leaf)
-        if device == HOST or (device == "cpu" and framework != "jax"):
-            continue  # on a CPU an operation of PyTorch and TensorFlow returns when it is done; one of JAX does not
+        if device == HOST or (device == "cpu" and framework == "torch"):
+            continue
+        if device == "cpu" and framework == "tensorflow":
+            if _is_asynchronous():
+                waits.add(_wait_for_cpu)
+            continue
         if framework is None or (framework == "torch" and device != CUDA):
             raise TypeError(f"{kind_of(leaf)} on {device}" if device else kind_of(leaf))
         waits.add(_WAITS[framework])
     return waits
 
 
-def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
-    """Copy all floating-point leaves to the host; shape (elements,)."""
-    arrays = [np.empty(0, np.float32)]
+def floats(result: Any) -> tuple[NDArray[np.float32], set[str]]:  # noqa: ANN401
+    """Copy all floating-point leaves to the host, shape (elements,); return the types of those that cannot be, too."""
+    arrays, unread = [np.empty(0, np.float32)], set()
     for leaf in leaves(result):
         is_array = device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", ""))
-        if is_array or isinstance(leaf, float):
+        if not (is_array or isinstance(leaf, float)):
+            continue
+        try:
             on_host = leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf
             arrays.append(np.ravel(np.asarray(on_host, np.float32)))
-    return np.concatenate(arrays)
+        except Exception:  # of its framework, whatever it is
+            unread.add(type(leaf).__name__)
+    return np.concatenate(arrays), unread
+
+
+def is_dense_float(array: Any) -> bool:  # noqa: ANN401
+    """Return whether an array has floating-point numbers, in this process, in one piece."""
+    is_whole = getattr(array, "is_fully_addressable", True) and not getattr(array, "is_sparse", False)
+    return is_whole and "float" in str(getattr(array, "dtype", ""))
+
+
+def on_host(array: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Copy an array of any framework. PyTorch gives NumPy no bfloat16; in float32 such numbers stay what they are."""
+    if _framework(array) != "torch":
+        return np.asarray(array)
+    array = array.detach().cpu()
+    return np.asarray(array.float() if "bfloat16" in str(array.dtype) else array)
 
 
 def _framework(leaf: Any) -> str | None:  # noqa: ANN401

@@ -14,7 +14,7 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 from tensorflow.python.eager import context
 
-from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
+from kit.backends.entry import (
+    ONEDNN_PRECISION,
+    BackendError,
+    keeps_defaults,
+    keeps_precision,
+    tf32_setting,
+    variables_set,
+)
 from kit.backends.protocol import (
     ALONE,
     HEARTBEAT_LIMIT_S,
@@ -40,13 +47,15 @@ from kit.backends.protocol import (
     ThreadSetting,
     all_reduces,
     kernel_ops,
+    up_to,
 )
+from kit.backends.tensorflow import proof
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.environment import COLLECTIVE_PACK_B
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import Compilations
+from kit.profile.schema import Compilations, WhatRan
 from kit.sensors import tpu_chips
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
@@ -79,6 +88,7 @@ class TensorFlowProgram(Program):
 
     _output: tf.Tensor | None = None  # of the last step
     _targets_at = ""  # the device of a resident batch's targets
+    _kept: list[NDArray[Any]] | None = None  # the first values of `_variables`, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, seed: int, workers: Workers) -> None:
         self._workers = workers
@@ -105,6 +115,8 @@ class TensorFlowProgram(Program):
             if self._train:
                 self._optimizer = build_optimizer(workload.optimizer)
                 self._optimizer.build(self._model.trainable_variables)
+        optimized = self._optimizer.variables if self._train else []
+        self._variables = [variable.value for variable in (*self._model.weights, *optimized)]
         step = self._train_step if self._train else self._infer_step
         self._eager = cell.compile_mode == "eager"
         self._call: Any = step  # until it is traced
@@ -118,6 +130,27 @@ class TensorFlowProgram(Program):
         self.synchronize()
         self._targets_at = resident[1].backing_device
         return resident
+
+    def keep(self) -> bool:
+        """Copy weights and optimizer state."""
+        self._kept = [np.array(variable) for variable in self._variables]
+        return True
+
+    def restore(self) -> bool:
+        """Assign new tensors: a variable takes the memory of what it is assigned, and graphs know it by its handle."""
+        if self._kept is None:
+            return False
+        with self._device_scope():
+            for variable, array in zip(self._variables, self._kept, strict=True):
+                value = tf.constant(array)
+                # On a CPU this tensor may lie in memory of NumPy's.
+                variable.assign(value if self._asynchronous else tf.raw_ops.DeepCopy(x=value), read_value=False)
+        self.synchronize()
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the variables of model and optimizer."""
+        return (np.asarray(variable) for variable in up_to(most, self._variables))
 
     def trace(self) -> bool:
         """Trace to a concrete function, which `step` calls and which cannot retrace. Eager mode traces nothing."""
@@ -157,6 +190,8 @@ class TensorFlowProgram(Program):
         switch = tf.config.experimental.tensor_float_32_execution_enabled()
         if self._tpu:
             return {"tensor_float_32": str(switch)} | variables_set()
+        if not self._asynchronous:
+            return {"tensor_float_32": str(switch)} | variables_set("TF_SET_ONEDNN_FPMATH_MODE", *ONEDNN_PRECISION)
         settings = {
             "tensor_float_32": tf32_setting(switch),
             "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),
@@ -172,7 +207,13 @@ class TensorFlowProgram(Program):
         """Return how often TensorFlow traced the step; XLA compiles each trace once."""
         if self._eager:
             return Compilations(count=None, reason=reason("eager"))
-        return Compilations(count=self._function.experimental_get_tracing_count())
+        return Compilations(count=self._function.experimental_get_tracing_count(), reason=proof.switched_off())
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:
+        """Return what TensorFlow's profiler sees of one more step. Of a TPU it sees nothing on the host."""
+        if self._tpu:
+            return WhatRan(reason=reason("no_profiler"))
+        return proof.what_ran(self, batch)
 
     def _on_device(self, step: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         return (lambda *batch: tpu_strategy().run(step, args=batch)) if self._tpu else step

@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
@@ -21,14 +23,22 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from kit.backends.entry import BackendError, keeps_defaults, keeps_precision, tf32_setting, variables_set
-from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, ThreadSetting, all_reduces
+from kit.backends.entry import (
+    ONEDNN_PRECISION,
+    BackendError,
+    keeps_defaults,
+    keeps_precision,
+    tf32_setting,
+    variables_set,
+)
+from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, ThreadSetting, all_reduces, up_to
+from kit.backends.torch import proof
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.layers import build_modules, build_optimizer
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import Compilations
+from kit.profile.schema import Compilations, WhatRan
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -52,6 +62,7 @@ KERNEL_OPS = (
 
 # The caching allocator reads the first until PyTorch 2.9, and the second since.
 MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+ONEDNN_PARTS = ("matmul", "conv", "rnn")
 OWN_MATMUL_PRECISION = torch.get_float32_matmul_precision()
 OWN_CUDNN = {name: getattr(torch.backends.cudnn, name) for name in ("benchmark", "allow_tf32")}
 
@@ -81,6 +92,7 @@ class TorchProgram(Program):
 
     _code: CodeType | None = None  # the step's, if it is compiled
     _targets_at = ""  # the device of a resident batch's targets
+    _kept: list[torch.Tensor] | None = None  # the initial weights, on the host
 
     def __init__(self, workload: Workload, cell: Cell, weights: Weights, ranks: RankGroup) -> None:
         self._device = torch.device(DEVICES[cell.device])
@@ -130,6 +142,32 @@ class TorchProgram(Program):
             return batch
         arrays = batch.inputs, batch.targets.astype(np.int64)
         return HostBatch(*(torch.from_numpy(array).pin_memory().numpy() for array in arrays))
+
+    def keep(self) -> bool:
+        """Copy the weights; an optimizer's state is zero at first, and made in the first step."""
+        self._kept = [weight.detach().to("cpu", copy=True) for weight in self._network.parameters()]
+        return True
+
+    def restore(self) -> bool:
+        """Give each parameter new memory with its initial weight. TorchDynamo's guards do not look at addresses."""
+        if self._kept is None:
+            return False
+        for weight, kept in zip(self._network.parameters(), self._kept, strict=True):
+            weight.data = torch.empty_like(weight.data).copy_(kept)
+        for module in self._network.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()  # cuDNN wants the weights of such a layer in one piece
+        for values in self._optimizer.state.values():
+            for name, value in values.items():
+                values[name] = torch.zeros_like(value)
+        self.synchronize()
+        return True
+
+    def state(self, most: int) -> Iterator[NDArray[Any]]:
+        """Return the parameters, and each tensor that the optimizer has of them."""
+        kept = [values.values() for values in self._optimizer.state.values()] if self._train else []
+        for tensor in up_to(most, chain(self._network.parameters(), *kept)):
+            yield tensor.detach().cpu().numpy()
 
     def step(self, batch: DeviceBatch) -> torch.Tensor:
         """Run one optimizer update or one forward pass."""
@@ -182,6 +220,11 @@ class TorchProgram(Program):
     def settings(self) -> dict[str, str]:
         """Return switches of TensorFloat-32, cuDNN's search for kernels, the limit of memory, the targets' device."""
         precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
+        if self._device.type == "cpu":
+            onednn = torch.backends.mkldnn
+            parts = {name: getattr(getattr(onednn, name, None), "fp32_precision", None) for name in ONEDNN_PARTS}
+            switches = {f"mkldnn.{name}.fp32_precision": str(value) for name, value in parts.items() if value}
+            return {"float32_matmul_precision": precision} | switches | variables_set(*ONEDNN_PRECISION)
         targets = {"targets": self._targets_at} if self._targets_at else {}
         if not self._on_gpu:
             return {"float32_matmul_precision": precision} | targets | variables_set()
@@ -199,7 +242,12 @@ class TorchProgram(Program):
             return Compilations(count=None, reason=reason("eager"))
         # PyTorch has no public call for either count.
         compiled = torch._dynamo.eval_frame._debug_get_cache_entry_list(self._code)
-        return Compilations(count=len(compiled), graph_breaks=_count_graph_breaks() - self._graph_breaks_before)
+        breaks = _count_graph_breaks() - self._graph_breaks_before
+        return Compilations(count=len(compiled), graph_breaks=breaks, reason=proof.switched_off())
+
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:
+        """Return what PyTorch's profiler sees of one more step."""
+        return proof.what_ran(self, batch)
 
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         outputs = self._model(inputs)

@@ -1,0 +1,102 @@
+"""What PyTorch says of itself: what it has compiled so far, whether its compiler is off, and what ran in a step.
+
+Of PyTorch's parts none is imported that the program has not imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from kit.backends.protocol import DeviceBatch, Stepping
+from kit.profile.fields import Reason, reason
+from kit.profile.schema import Compilations, WhatRan
+
+# Names of events: of what TorchDynamo captured, and of a graph that Inductor compiled.
+CAPTURED, COMPILED = "Torch-Compiled Region", "## Call CompiledFxGraph"
+OPERATION = "aten::"
+# Operations that compute much. PyTorch's profiler counts the FLOPs of some of them only.
+HEAVY = re.compile(r"mm$|matmul|linear|conv|attention|rnn|lstm|gru|einsum")
+# Inductor's counters of what it wrote in the place of such an operation: the profiler does not see it.
+TEMPLATES = ("select_algorithm_autotune", "cpp_templated_kernel_counter")
+
+
+def compiled_so_far() -> Compilations:
+    """Count what TorchDynamo was to compile in this process, what it compiled, and its graph breaks.
+
+    PyTorch has no public call for these counts.
+    """
+    if (utils := sys.modules.get("torch._dynamo.utils")) is None:
+        return Compilations(count=0, tried=0, graph_breaks=0, reason=switched_off())
+    frames = utils.counters["frames"]
+    breaks = sum(utils.counters["graph_break"].values())
+    return Compilations(count=frames["ok"], tried=frames["total"], graph_breaks=breaks, reason=switched_off())
+
+
+def switched_off() -> Reason | None:
+    """Return by what torch.compile is switched off; None: it compiles."""
+    # torch/_dynamo/eval_frame.py reads it in each call of torch.compile.
+    if os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
+        return reason("compiler_switched_off", by="TORCHDYNAMO_DISABLE")
+    # TORCH_COMPILE_DISABLE sets it when TorchDynamo is imported.
+    config = sys.modules.get("torch._dynamo.config")
+    is_disabled = os.environ.get("TORCH_COMPILE_DISABLE") == "1" if config is None else config.disable
+    return reason("compiler_switched_off", by="TORCH_COMPILE_DISABLE") if is_disabled else None
+
+
+def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> WhatRan:
+    """Return what one step runs; with `asks` the step is made once more, to count what it asks for."""
+    with torch.autograd.profiler.profile(record_shapes=True, with_flops=True) as profiled:
+        program.step(batch)
+        program.synchronize()
+    events, runs = profiled.function_events, Counter[str]()
+    for event in events:
+        if event.name.startswith(COMPILED):
+            runs["inductor"] += 1
+        elif event.name.startswith(CAPTURED):
+            runs["dynamo"] += 1
+        elif event.name.startswith(OPERATION) and not _is_part(event):
+            runs["operation"] += 1
+    is_asked = asks and (runs["inductor"] or runs["dynamo"])
+    return WhatRan(
+        runs=dict(runs), flops=_flops_of(events), flops_asked=_flops_asked(program, batch) if is_asked else None
+    )
+
+
+def _flops_of(events: Iterable[Any]) -> float | None:
+    """Return the FLOPs of products and convolutions; None if there may be some that the profiler does not count."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    if utils is not None and any(utils.counters["inductor"][name] for name in TEMPLATES):
+        return None
+    flops = 0.0
+    for event in events:
+        flops += event.flops or 0
+        is_whole = "::" in event.name and not any("::" in part.name for part in event.cpu_children)
+        if is_whole and not event.flops and HEAVY.search(event.name):
+            return None
+    return flops
+
+
+def _is_part(event: Any) -> bool:  # noqa: ANN401 - PyTorch names no type
+    """Whether an operation is a part of another, or of what was compiled."""
+    parent = event.cpu_parent
+    while parent is not None:
+        if parent.name.startswith((OPERATION, COMPILED)):
+            return True
+        parent = parent.cpu_parent
+    return False
+
+
+def _flops_asked(program: Stepping, batch: DeviceBatch) -> float:
+    """Return the FLOPs of a step by its operations: PyTorch runs each by itself while it counts them."""
+    with FlopCounterMode(display=False) as counter:
+        program.step(batch)
+        program.synchronize()
+    return float(counter.get_total_flops())

@@ -1,0 +1,323 @@
+"""What is seen of a user program: what it compiled, what its step runs, what was left out, and how it is waited for."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from kit.compare.contradictions import left_out, switched_off
+from kit.profile.cell import OWN, Cell
+from kit.profile.schema import Compilations, LaunchPart, WhatRan
+
+pytestmark = pytest.mark.frameworks
+
+# Builds a program of each function that is named, makes three steps, and prints what is known of it.
+MADE = """
+import json, sys
+import msgspec, numpy as np
+from kit.backends.program.backend import UserProgram
+from kit.profile.cell import OWN, Cell
+from kit.profile.schema import ProgramSource, file_sha256
+
+path, *functions = sys.argv[1:]
+answers = {}
+for function in functions:
+    source = ProgramSource(path=path, function=function, takes_task=False, sha256=file_sha256(path))
+    cell = Cell(workload=function, backend="program", device="cpu", task="train", batch=64, precision=OWN,
+                compile_mode=OWN, feed=OWN)
+    program = UserProgram(source, cell)
+    for step in range(3):
+        program.begin()
+        output = program.step(next(program.batches))
+        program.synchronize()
+        program.check(output, np.array([50_000]))
+    answers[function] = [program.compilations(), program.what_ran(next(program.batches))]
+print(msgspec.json.encode(answers).decode())
+"""
+JAX = """
+import jax, jax.numpy as jnp
+
+# XLA does not fold a product of arrays whose elements are all alike.
+W = [jax.random.normal(jax.random.key(n), (512, 512)) / 23 for n in range(4)]
+X = jax.random.normal(jax.random.key(9), (64, 512))
+
+def forward(w, x):
+    for layer in w:
+        x = jax.nn.relu(x @ layer)
+    return x
+
+def argument(batch, device):
+    f = jax.jit(forward)
+    return lambda: f(W, X)
+
+def constants(batch, device):
+    return jax.jit(lambda: forward(W, X))
+
+def constant_batches(batch, device):
+    f = jax.jit(lambda n: forward(W, X) + n)
+    return lambda: f(1.0)
+
+def dead(batch, device):
+    f = jax.jit(lambda w, x: (forward(w, x), x.sum())[1])
+    return lambda: f(W, X)
+
+def one_by_one(batch, device):
+    return lambda: forward(W, X)
+
+def growing(batch, device):
+    f, sizes = jax.jit(lambda x: x + 1), iter(range(1, 100))
+    return lambda: f(jnp.ones(next(sizes))).sum()
+
+def library(batch, device):
+    return lambda: jnp.linalg.qr(jnp.ones((8, 8)))[0]
+"""
+TORCH = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512))
+
+def needed(x):
+    return model(x)
+
+def dead_code(x):
+    return (model(x), x + 1)[1]
+
+def made(function, batch):
+    x, compiled = torch.ones(batch, 512), torch.compile(function, dynamic=False)
+    return lambda: compiled(x)
+
+def eager(batch, device):
+    x = torch.ones(batch, 512)
+    return lambda: dead_code(x)
+
+def compiled(batch, device):
+    return made(needed, batch)
+
+def dead(batch, device):
+    return made(dead_code, batch)
+
+def attention(batch, device):
+    q = torch.ones(1, 4, 64, 64)
+    f = torch.compile(torch.nn.functional.scaled_dot_product_attention)
+    return lambda: f(q, q, q)
+"""
+TENSORFLOW = """
+import tensorflow as tf
+
+W = [tf.Variable(tf.ones((512, 512)) / 512) for _ in range(4)]
+
+def forward(x):
+    for layer in W:
+        x = tf.nn.relu(x @ layer)
+    return x
+
+def eager(batch, device):
+    x = tf.ones((batch, 512))
+    return lambda: forward(x)
+
+def graph(batch, device):
+    f, x = tf.function(forward), tf.ones((batch, 512))
+    return lambda: f(x)
+
+def dead(batch, device):
+    f, x = tf.function(lambda x: (forward(x), x + 1)[1]), tf.ones((batch, 512))
+    return lambda: f(x)
+
+def constants(batch, device):
+    return tf.function(lambda: tf.ones((batch, 512)) @ tf.ones((512, 512)))
+
+def xla(batch, device):
+    f, x = tf.function(forward, jit_compile=True), tf.ones((batch, 512))
+    return lambda: f(x)
+
+def retraced(batch, device):
+    f, sizes = tf.function(lambda x: x + 1), iter(range(1, 100))
+    return lambda: tf.reduce_sum(f(tf.ones(next(sizes))))
+"""
+CELL = Cell(
+    workload="own", backend="program", device="cpu", task="train", batch=64, precision=OWN, compile_mode=OWN, feed=OWN
+)
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """Of programs of a file, each in the order given: what was compiled for it, and a launch in which it ran."""
+
+    def run(text, *functions, **variables):
+        path = tmp_path / "model.py"
+        path.write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-c", MADE, str(path), *functions],
+            capture_output=True, text=True, check=False, timeout=200, env=os.environ | variables,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        answers = json.loads(done.stdout.splitlines()[-1])
+        return {
+            name: LaunchPart(recompiles=msgspec.convert(compiled, Compilations), ran=msgspec.convert(ran, WhatRan))
+            for name, (compiled, ran) in answers.items()
+        }
+
+    return run
+
+
+def codes(launches):
+    return {name: None if (known := left_out(launch)) is None else known.code for name, launch in launches.items()}
+
+
+def test_jaxs_constants_and_dead_results_are_seen(seen):
+    launches = seen(JAX, "argument", "constants", "constant_batches", "dead", "one_by_one", "library")
+    assert codes(launches) == {
+        "argument": None,
+        "constants": "constant_inputs",
+        "constant_batches": "work_left_out",
+        "dead": "work_left_out",
+        "one_by_one": None,
+        "library": None,  # XLA does not know what a library's call costs
+    }
+    assert launches["argument"].ran.runs == {"xla": 1}
+    assert launches["argument"].ran.flops > 1e8
+    assert launches["one_by_one"].ran.runs["xla"] >= 8
+
+
+@pytest.mark.slow
+def test_what_is_compiled_again_is_counted_for_the_program_that_does_it(seen):
+    jax = seen(JAX, "argument", "growing")
+    assert jax["argument"].recompiles.count < 5 <= jax["growing"].recompiles.count
+    tensorflow = seen(TENSORFLOW, "graph", "retraced")
+    assert [tensorflow[name].recompiles.count for name in ("graph", "retraced")] == [1, 3]
+
+
+@pytest.mark.slow
+def test_tensorflows_dead_results_and_constants_are_seen(seen):
+    launches = seen(TENSORFLOW, "eager", "graph", "dead", "constants", "xla")
+    dropped = "products_left_out"
+    assert codes(launches) == {"eager": None, "graph": None, "dead": dropped, "constants": dropped, "xla": None}
+    runs = {name: launch.ran.runs for name, launch in launches.items()}
+    assert "graph" not in runs["eager"]
+    assert (runs["graph"], runs["xla"]) == ({"graph": 1}, {"xla": 1})
+    assert (launches["graph"].ran.products, launches["dead"].ran.products_asked) == (4, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor writes C++")
+def test_pytorchs_dead_results_are_seen(seen):
+    launches = seen(TORCH, "eager", "compiled", "dead", "attention")
+    # The profiler does not count an attention's kernel, so nothing is said of it.
+    assert codes(launches) == {"eager": None, "compiled": None, "dead": "work_left_out", "attention": None}
+    assert [launches[name].recompiles.count for name in launches] == [0, 1, 1, 1]
+    assert "inductor" not in launches["eager"].ran.runs
+    assert switched_off(CELL, launches["compiled"]) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "function", "variables", "code"),
+    [
+        (TORCH, "compiled", {"TORCHDYNAMO_DISABLE": "1"}, "compiler_off"),
+        (TORCH, "compiled", {"TORCH_COMPILE_DISABLE": "1"}, "compiler_off"),
+        (TORCH, "compiled", {"TORCHDYNAMO_SUPPRESS_ERRORS": "1", "CXX": "/none"}, "compiler_failed"),
+        (JAX, "argument", {"JAX_DISABLE_JIT": "1"}, "compiler_off"),
+        ("import tensorflow as tf\ntf.config.run_functions_eagerly(True)\n" + TENSORFLOW, "graph", {}, "compiler_off"),
+    ],
+)
+def test_a_compiler_that_is_off_or_fails_is_seen(seen, text, function, variables, code):
+    (launch,) = seen(text, function, **variables).values()
+    assert switched_off(CELL, launch).code == code
+
+
+ASYNCHRONOUS = """
+import time
+import tensorflow as tf
+
+done = []
+
+def slow(x):
+    time.sleep(0.2)
+    done.append(1)
+    return x
+
+def called(x):
+    return tf.py_function(slow, [x], tf.float32)
+
+graph, x = tf.function(called), tf.ones(())
+
+def switch():
+    tf.config.experimental.set_synchronous_execution(False)
+
+def of_a_graph(batch, device):
+    switch()
+    return lambda: {"loss": graph(x)}
+
+def of_an_operation(batch, device):
+    switch()
+    return lambda: called(x) + 1
+
+def of_a_variable(batch, device):
+    switch()
+    kept = tf.Variable(x)
+    def step():
+        kept.assign(called(x))
+        return kept
+    return step
+
+def synchronous(batch, device):
+    tf.config.experimental.set_synchronous_execution(True)
+    return lambda: graph(x)
+
+def too_late(batch, device):
+    tf.config.experimental.set_synchronous_execution(True)
+    count = iter(range(9))
+    def step():
+        if next(count):
+            switch()
+        return graph(x)
+    return step
+"""
+WAITED = """
+import sys
+import numpy as np
+from kit.backends.entry import BackendError
+from kit.backends.program.backend import UserProgram, import_function
+from kit.profile.cell import OWN, Cell
+from kit.profile.schema import ProgramSource, file_sha256
+
+path, *functions = sys.argv[1:]
+for function in functions:
+    source = ProgramSource(path=path, function=function, takes_task=False, sha256=file_sha256(path))
+    cell = Cell(workload=function, backend="program", device="cpu", task="train", batch=64, precision=OWN,
+                compile_mode=OWN, feed=OWN)
+    program, done = UserProgram(source, cell), sys.modules[import_function(source).__module__].done
+    try:
+        counts = []
+        for _ in range(2):
+            done.clear()
+            program.begin()
+            output = program.step(None)
+            before = len(done)
+            program.synchronize()
+            counts.append((before, len(done)))
+            program.check(output, np.array([50_000]))
+        print(function, counts)
+    except BackendError as error:
+        print(function, error)
+"""
+
+
+@pytest.mark.slow
+def test_tensorflow_is_waited_for_where_its_calls_return_early(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(ASYNCHRONOUS)
+    functions = ["of_a_graph", "of_an_operation", "of_a_variable", "synchronous", "too_late"]
+    done = subprocess.run(
+        [sys.executable, "-c", WAITED, str(path), *functions], capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    *waited, late = done.stdout.splitlines()
+    # TensorFlow waits by itself before it assigns a tensor whose shape it does not know.
+    early = [f"{name} [(0, 1), (0, 1)]" for name in functions[:2]]
+    assert waited == [*early, "of_a_variable [(1, 1), (1, 1)]", "synchronous [(1, 1), (1, 1)]"]
+    assert "nobody waited for it" in late
