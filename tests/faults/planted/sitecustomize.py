@@ -87,9 +87,10 @@ def start_number(name):
 
 
 def plant_in_runner():
-    """Let each worker know which it is."""
-    from kit.runner import worker_processes
+    """Let each worker know which it is, and have ranks asked for a block in two requests, however slow the machine."""
+    from kit.runner import warm_up_and_blocks, worker_processes
 
+    warm_up_and_blocks.PIECE_S = 3600.0
     command_of = worker_processes.command_of
 
     def planted_command_of(spec, rank, *network):
