@@ -331,6 +331,8 @@ def _check_outcome(cell: Cell, launch: Launch) -> None:
     if launch.energy:
         for number, energy in enumerate(launch.energy):
             _check_energy(energy, f"energy[{number}]")
+    if launch.recompiles is not None or launch.ran is not None:
+        _check_reasons([known.reason for known in (launch.recompiles, launch.ran) if known is not None], "reasons")
     if launch.notes or launch.failure is not None or launch.turns_reason is not None or launch.sensor_reasons:
         failure = None if launch.failure is None else launch.failure.reason
         _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], "reasons")

@@ -41,7 +41,7 @@ from kit.stats.scores import scores as scores_of
 # (0: those after the listed ones are named by the values), and whether the last one is aligned at the right.
 TABLES: Mapping[str, tuple[Sequence[str], int, bool]] = {
     "Phases, median over rounds": (("cell",), 0, True),
-    "Workers": (("",) * 5, 5, False),
+    "Workers": (("",) * 6, 6, False),
     "Launches": (
         ("cell", "round", "device", "step", "median", "p95", "p99", "blocks sd", "samples/s", "memory", "notes"),
         3,
@@ -182,7 +182,7 @@ def _suite(profile: Profile) -> dict[str, str]:
 
 
 def _worker(result: CellResult) -> list[str]:
-    """Return versions, threads, settings and kernels of what ran a cell's launches, each value once."""
+    """Return versions, threads, settings, kernels and the proof of what ran a cell's launches, each value once."""
     workers = []
     for launch in result.launches:
         framework = f"{launch.backend_version} on " if launch.backend_version else ""
@@ -196,8 +196,11 @@ def _worker(result: CellResult) -> list[str]:
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
         settings = ", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items())
         version = f"{framework}Python {launch.python}" if launch.python else ""
-        workers.append((version, threads, settings, ", ".join(launch.kernels)))
-    columns = zip(*workers, strict=True) if workers else [()] * 4
+        ran = {} if launch.ran is None else launch.ran.runs
+        kernels = ", ".join(launch.kernels)
+        runs = ", ".join(f"{name} {count:,}" for name, count in ran.items())
+        workers.append((version, threads, settings, kernels, runs and f"a step ran {runs}"))
+    columns = zip(*workers, strict=True) if workers else [()] * 5
     return [" / ".join(dict.fromkeys(map(one_line, filter(None, column)))) or NONE for column in columns]
 
 

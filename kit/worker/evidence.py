@@ -37,7 +37,7 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity, WhatRan
+from kit.profile.schema import Compilations, DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity, WhatRan
 from kit.sensors.linux import TICK_NS
 from kit.sensors.sources import FAILURES
 from kit.worker.inputs import Inputs
@@ -260,6 +260,14 @@ def _timed_group(program: Runnable, batches: Iterator[DeviceBatch], steps: int) 
     return DeviceEvents(steps=steps, host_ns=host_ns / steps, device_ns=1e6 * before.elapsed_time(after) / steps)
 
 
+def compilations(program: Runnable) -> Compilations:
+    """Return what was compiled for a program; no framework promises these counts, so a failure is a reason."""
+    try:
+        return program.compilations()
+    except Exception as error:
+        return Compilations(count=None, reason=reason("compilations_not_counted", error=_message(error)))
+
+
 def what_ran(program: Runnable, batches: Iterator[DeviceBatch]) -> WhatRan:
     """Return what one more step runs; no framework promises what its profiler shows, so a failure is a reason."""
     try:
@@ -267,8 +275,12 @@ def what_ran(program: Runnable, batches: Iterator[DeviceBatch]) -> WhatRan:
     except StopIteration:
         return WhatRan(reason=reason("fit_is_over"))
     except (Exception, SystemExit) as error:
-        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
-        return WhatRan(reason=reason("profiler_failed", error=f"{type(error).__name__}: {message}"))
+        return WhatRan(reason=reason("profiler_failed", error=_message(error)))
+
+
+def _message(error: BaseException) -> str:
+    """Return an exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:MESSAGE_LENGTH]}"
 
 
 def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> LaunchPart:

@@ -48,7 +48,15 @@ from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters
 from kit.version import __version__
-from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_parity, timed_on_device, what_ran
+from kit.worker.evidence import (
+    ThreadUse,
+    compilations,
+    empty_wait_ns,
+    imported_code,
+    record_parity,
+    timed_on_device,
+    what_ran,
+)
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
@@ -338,7 +346,7 @@ class _Worker:
             running.thread_use = ThreadUse()
             if isinstance(running.program, UserProgram):
                 # It may compile as it likes until it is measured.
-                running.compiled_before = running.program.compilations()
+                running.compiled_before = compilations(running.program)
         batches = running.batches
         if isinstance(running.program, UserProgram) and not request.is_block:
             batches = running.program.checked_batches()
@@ -354,7 +362,7 @@ class _Worker:
         self._check(running, waits_ns, waits_ns[-ran[-1] :] // request.segments[-1].per_wait)
         resident_b = None
         if running.compiled_before is None:
-            running.compiled_before = running.program.compilations()
+            running.compiled_before = compilations(running.program)
             running.losses.add(running.program, running.output, is_block=False)
             resident_b = psutil.Process().memory_info().rss
         if request.is_summed:
@@ -397,7 +405,7 @@ class _Worker:
         """Check and prove a program; the span is the proof's."""
         running = self._programs[request.program]
         program = running.program
-        before, after = running.compiled_before, program.compilations()
+        before, after = running.compiled_before, compilations(program)
         if before is not None and before.count is not None and after.count is not None:
             after = replace(after, count=after.count - before.count, before=before.count)
         used = (running.thread_use or ThreadUse()).used()

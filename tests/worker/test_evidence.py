@@ -12,8 +12,9 @@ import pytest
 from kit_process import REPOSITORY
 from planted_files import plant
 
+from kit.backends.protocol import Runnable
 from kit.profile.fields import Reason
-from kit.worker.evidence import ThreadUse
+from kit.worker.evidence import ThreadUse, compilations, what_ran
 
 # Which runs in a process of its own, as a worker does.
 SHOW = """
@@ -170,3 +171,21 @@ def test_only_threads_that_ran_in_the_blocks_are_counted():
     assert used == 2
     idle.join()
     second.join()
+
+
+class Unknown(Runnable):
+    """A program whose framework has changed what nobody promises."""
+
+    def compilations(self):
+        raise AttributeError("module has no\nattribute 'counters'")
+
+    def what_ran(self, batch):
+        raise SystemExit(batch)
+
+
+def test_a_record_of_a_framework_that_fails_is_a_reason():
+    counted = compilations(Unknown())
+    assert counted.count is None and counted.reason.code == "compilations_not_counted"
+    assert counted.reason.values["error"] == "AttributeError: module has no attribute 'counters'"
+    assert what_ran(Unknown(), iter([7])).reason.values == {"error": "SystemExit: 7"}
+    assert what_ran(Unknown(), iter([])).reason.code == "fit_is_over"

@@ -242,7 +242,8 @@ class TorchProgram(Program):
             return Compilations(count=None, reason=reason("eager"))
         # PyTorch has no public call for either count.
         compiled = torch._dynamo.eval_frame._debug_get_cache_entry_list(self._code)
-        breaks = _count_graph_breaks() - self._graph_breaks_before
+        before, now = self._graph_breaks_before, _count_graph_breaks()
+        breaks = None if before is None or now is None else now - before
         return Compilations(count=len(compiled), graph_breaks=breaks, reason=proof.switched_off())
 
     def what_ran(self, batch: DeviceBatch) -> WhatRan:
@@ -346,9 +347,15 @@ def _tpus() -> int:
     return torch.accelerator.device_count() if accelerator is not None and accelerator.type == "tpu" else 0
 
 
-def _count_graph_breaks() -> int:
-    """Return the graph breaks of this process so far. This imports TorchDynamo, which eager mode does not need."""
-    return sum(torch._dynamo.utils.counters["graph_break"].values())
+def _count_graph_breaks() -> int | None:
+    """Return the graph breaks of this process so far; None: this PyTorch counts them elsewhere.
+
+    This imports TorchDynamo, which eager mode does not need.
+    """
+    try:
+        return int(sum(torch._dynamo.utils.counters["graph_break"].values()))
+    except (AttributeError, TypeError):
+        return None
 
 
 BACKEND = TorchBackend()
