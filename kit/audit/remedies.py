@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kit.profile.cell import Variant
 from kit.profile.fields import Reason, reason
 
@@ -34,6 +36,17 @@ REMEDIES = {
     "other_code": "Check which copy is imported: the program's folder comes first, then PYTHONPATH, then the "
     "environment",
     "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads",
+    "usual_cpus_of_threads": "Leave {name} out, so that the threads of all frameworks may use the same CPUs",
+    "usual_devices": "Leave {name} out, so that all frameworks divide the CPUs alike (kit run --devices gives several)",
+    "usual_precision": "Leave {name} out, so that all frameworks compute at the precision of --dtype",
+    "usual_compilation": "Leave {name} out, so that each framework compiles as it does by default",
+    "usual_communication": "Leave {name} out, so that each framework communicates as it does by default",
+    "usual_kernels": "Leave {name} out, so that each framework chooses its kernels by itself",
+    "usual_settings": "Leave {name} out, or give the other frameworks what has the same effect",
+    "unset": "Run without it: {command}",
+    "leave_out_of_variant": "Leave {names} out of the variant {variant}",
+    "let_threads_move": "Do not bind the program's threads: os.sched_setaffinity and psutil's cpu_affinity do, and "
+    "imports of libraries may; to choose CPUs: taskset -c 0-1 kit run",
     "same_allocator": "Use one allocator for all, as a variant: --variant NAME:env=LD_PRELOAD=LIBRARY",
     "same_precision": "Use --dtype float32 or tf32, which all frameworks multiply alike",
     "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: nvidia-smi -q -d "
@@ -55,6 +68,13 @@ REMEDIES = {
     "longer_energy": "Measure energy for longer: kit run --energy S",
 }
 TCMALLOC = {"variant": "tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4", "package": "libtcmalloc-minimal4"}
+
+
+def without_variables(names: Collection[str], variant: Variant | None) -> Reason:
+    """Return the remedy for variables that a run should not have."""
+    if variant is not None and set(names) & set(variant.env):
+        return reason("leave_out_of_variant", names=", ".join(names), variant=variant.name)
+    return reason("unset", command=f"env {' '.join(f'-u {name}' for name in names)} kit run")
 
 
 def other_allocator(variant: Variant | None) -> Reason | None:

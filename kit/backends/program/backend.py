@@ -21,14 +21,14 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
+from kit.backends.program.frameworks import framework_of, made_by, threads_of, versions
 from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
@@ -51,13 +51,19 @@ CUDA = "gpu"
 _KINDS = {"cuda": CUDA, "rocm": CUDA}
 # TensorFlow writes "/job:localhost/replica:0/task:0/device:GPU:0".
 _TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
-# The types of each framework's arrays, and the call that waits until a device has made what a step returned.
-_ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
+# The call that waits until a device has made what a step returned.
 _WAITS: dict[str, Wait] = {
     "jax": lambda result: sys.modules["jax"].block_until_ready(result),  # noqa: PLW0108 - it may not be imported
     "torch": lambda _: sys.modules["torch"].cuda.synchronize(),
     "tensorflow": lambda _: sys.modules["tensorflow"].test.experimental.sync_devices(),
 }
+
+
+class MadeWith(NamedTuple):
+    """What made the result of a step."""
+
+    version: str  # "torch 2.13.0"
+    threads: ThreadSetting
 
 
 class UserProgram(Runnable):
@@ -126,6 +132,11 @@ class UserProgram(Runnable):
         """Return that the number is unknown: a program may compile as it likes."""
         return Compilations(count=None, reason=reason("own_program"))
 
+    def made_with(self, output: StepOutput) -> MadeWith:
+        """Return the frameworks whose results a step returned, with their versions, and their threads now."""
+        modules = made_by(leaves(output))
+        return MadeWith(versions(modules), threads_of(modules))
+
     def _remembered_step(self, batch: DeviceBatch) -> StepOutput:
         self._output = self._call(batch)
         return self._output
@@ -158,13 +169,8 @@ class ProgramBackend:
 
     @property
     def version(self) -> str:
-        """The imported frameworks, each with its version: "torch 2.13.0"."""
-        frameworks = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
-        if "tensorflow" in frameworks and "jax" in frameworks:
-            frameworks.remove("jax")  # TensorFlow imports JAX, too, where it is installed
-        return ", ".join(
-            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in frameworks or [ENTRY.module]
-        )
+        """The imported frameworks, each with its version, until a program's result shows which of them made it."""
+        return versions(made_by([]))
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set PyTorch's pools if it is imported; the others read their variables when this process began."""
@@ -321,7 +327,7 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
     """Return "cpu", "gpu", "tpu" or another device's own name; HOST for NumPy and numbers; None for no array."""
     if isinstance(leaf, np.ndarray | np.generic | int | float):
         return HOST
-    match _framework(leaf):
+    match framework_of(leaf):
         case "jax":
             kind = next(iter(leaf.devices())).platform
         case "torch":
@@ -349,7 +355,7 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
     if not result_leaves:
         raise TypeError(kind_of(result))
     for leaf in result_leaves:
-        device, framework = device_of(leaf), _framework(leaf)
+        device, framework = device_of(leaf), framework_of(leaf)
         if device == HOST or (device == "cpu" and framework != "jax"):
             continue  # on a CPU an operation of PyTorch and TensorFlow returns when it is done; one of JAX does not
         if framework is None or (framework == "torch" and device != CUDA):
@@ -364,16 +370,9 @@ def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
     for leaf in leaves(result):
         is_array = device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", ""))
         if is_array or isinstance(leaf, float):
-            on_host = leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf
+            on_host = leaf.detach().float().cpu() if framework_of(leaf) == "torch" else leaf
             arrays.append(np.ravel(np.asarray(on_host, np.float32)))
     return np.concatenate(arrays)
-
-
-def _framework(leaf: Any) -> str | None:  # noqa: ANN401
-    for name, types in _ARRAYS.items():
-        if (module := sys.modules.get(name)) and isinstance(leaf, tuple(getattr(module, kind) for kind in types)):
-            return name
-    return None
 
 
 BACKEND = ProgramBackend()
