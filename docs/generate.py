@@ -23,6 +23,7 @@ from rules_index import rules_page
 
 from kit.audit.finding import AUDIT_SCHEMA, Audit
 from kit.cli import app
+from kit.documentation import DOCUMENTATION
 from kit.environment import VARIABLES, SetBy
 from kit.profile.schema import SCHEMA, Profile
 
@@ -131,14 +132,14 @@ def _marked(text: str) -> str:
     for index in range(0, len(parts), 2):
         part = re.sub(r"([|<*])", r"\\\1", parts[index])
         part = re.sub(r"(?<![\w/.-])(--format json|--?[a-z][\w-]*|KIT_[A-Z_]+)", r"`\1`", part)
-        parts[index] = re.sub(r"\bdocs/([\w/-]*\w)(\.md)?", _page_link, part)
+        parts[index] = re.sub(rf"(?:{re.escape(DOCUMENTATION)}|\bdocs/)([\w/-]*\w)(\.md)?", _page_link, part)
     return "".join(parts)
 
 
 def _page_link(match: re.Match[str]) -> str:
     """Return a link from this folder to a page, or to the first page of a folder."""
     target = f"../{match[1]}{match[2] or '/index.md'}".removeprefix("../reference/")
-    return f"[{match[0]}]({target})"
+    return f"[{match[0].removeprefix(DOCUMENTATION)}]({target})"
 
 
 def environment_page() -> str:

@@ -30,7 +30,8 @@ INTRO = """\
 `kit audit` checks profiles for problems of power, utilization, fairness and the record itself, with \
 the rules on this page. Each rule has one of three outcomes for a cell, a group or a run:
 
-- It *finds* something. The finding has its evidence and, where one is known, a remedy.
+- It *finds* something. The finding has its evidence and, where one is known, a remedy. If a command helps, \
+the remedy has the whole command, for the cells that the finding is about.
 - It finds *nothing*.
 - It *could not check*, because a counter, a sensor, a third round or a field of a newer schema is missing. A check \
 that cannot run does not count as a pass. The closing line says what is missing.

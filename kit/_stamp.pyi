@@ -15,8 +15,13 @@ class StampBuffer:
     """
 
     def __new__(cls, capacity: int, source: ClockSource) -> StampBuffer: ...
-    def stamp(self) -> None:
-        """Read the clock now. Keeps the GIL and makes no object. IndexError when full."""
+    def stamp(self) -> bool:
+        """Read the clock now; return whether it is past the limit. Keeps the GIL and makes no object.
+
+        IndexError when full.
+        """
+    def limit(self, units: int, /) -> None:
+        """Let stamps be late from so many units after the last one on; 0: never. ValueError without a stamp."""
     def clear(self) -> None:
         """Forget the stamps. BufferError while a view is alive."""
     @property

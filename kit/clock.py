@@ -129,7 +129,8 @@ class Stamps:
     """A buffer for `capacity` stamps, its memory already touched. Hoist the stamp from a loop: `stamp = stamps.stamp`.
 
     Attributes:
-        stamp: reads the clock once; keeps the GIL, makes no object; IndexError when the buffer is full.
+        stamp: reads the clock once, and returns whether it is past the limit; keeps the GIL, makes no object;
+            IndexError when the buffer is full.
 
     Raises:
         ValueError: capacity below 1, or a source that this processor lacks.
@@ -139,7 +140,20 @@ class Stamps:
 
     def __init__(self, capacity: int, source: ClockSource = "monotonic_raw") -> None:
         self._buffer, self._source = StampBuffer(capacity, source), source
-        self.stamp: Callable[[], None] = self._buffer.stamp
+        self.stamp: Callable[[], bool] = self._buffer.stamp
+
+    @property
+    def count(self) -> int:
+        """How many stamps there are."""
+        return self._buffer.count
+
+    def limit(self, limit_ns: int, calibration: Calibration | None = None) -> None:
+        """Let stamps be past the limit from so long after the last one on; 0: never.
+
+        Raises:
+            ClockError: the source counts ticks and `calibration` is None.
+        """
+        self._buffer.limit(round(limit_ns / _ns_per_unit(self._source, calibration)) if limit_ns else 0)
 
     def view(self) -> NDArray[np.int64]:
         """Return the stamps so far, shape (count,), read-only, without copying: ns for monotonic_raw, else ticks."""

@@ -1,6 +1,7 @@
 /* kit._stamp: a preallocated buffer of stamps that NumPy views without copying.
  *
- * A stamp makes no Python object, touches no fresh memory and keeps the GIL.
+ * A stamp makes no Python object, touches no fresh memory and keeps the GIL. It also says whether it is past a limit:
+ * a loop that must end in time then needs no clock but its stamps.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000 /* one build for 3.11 and later */
@@ -14,6 +15,7 @@ typedef struct {
     PyObject_HEAD
     int64_t *next; /* where the next stamp goes */
     int64_t *end;  /* one past the last place */
+    int64_t limit; /* stamps above it are late */
     int64_t *first;
     Py_ssize_t exports; /* views alive */
     kit_clock_source source;
@@ -39,7 +41,23 @@ static PyObject *StampBuffer_stamp(StampBuffer *self, PyObject *const *Py_UNUSED
     if (__builtin_expect(self->next == self->end || arguments != 0, 0)) {
         return refuse_stamp(self, arguments);
     }
-    *self->next++ = kit_read_end(self->source);
+    int64_t now = kit_read_end(self->source);
+    *self->next++ = now;
+    return Py_NewRef(now > self->limit ? Py_True : Py_False);
+}
+
+/* From the last stamp, so that what runs until the next one is within the limit. */
+static PyObject *StampBuffer_limit(StampBuffer *self, PyObject *argument) {
+    long long units = PyLong_AsLongLong(argument);
+    if (units == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (units < 0 || self->next == self->first) {
+        PyErr_SetString(PyExc_ValueError, units < 0 ? "a limit is 0 or more" : "a limit begins with a stamp: make one");
+        return NULL;
+    }
+    int64_t last = self->next[-1];
+    self->limit = units == 0 || units > INT64_MAX - last ? INT64_MAX : last + units;
     Py_RETURN_NONE;
 }
 
@@ -97,6 +115,7 @@ static PyObject *StampBuffer_new(PyTypeObject *type, PyObject *args, PyObject *k
     }
     self->source = (kit_clock_source)source;
     self->first = self->next = memory;
+    self->limit = INT64_MAX;
     self->end = memory + capacity;
     return (PyObject *)self;
 }
@@ -147,6 +166,7 @@ static PyObject *StampBuffer_clear(StampBuffer *self, PyObject *Py_UNUSED(ignore
         return NULL;
     }
     self->next = self->first;
+    self->limit = INT64_MAX;
     Py_RETURN_NONE;
 }
 
@@ -170,7 +190,10 @@ static PyGetSetDef getters[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"stamp", (PyCFunction)(void (*)(void))StampBuffer_stamp, METH_FASTCALL, "Read the clock now. IndexError when full."},
+    {"stamp", (PyCFunction)(void (*)(void))StampBuffer_stamp, METH_FASTCALL,
+     "Read the clock now; return whether it is past the limit. IndexError when full."},
+    {"limit", (PyCFunction)StampBuffer_limit, METH_O,
+     "Let stamps be late from so many units after the last one on; 0: never. ValueError without a stamp."},
     {"clear", (PyCFunction)StampBuffer_clear, METH_NOARGS, "Forget the stamps. BufferError while a view is alive."},
     {0},
 };

@@ -182,3 +182,38 @@ def test_a_stamp_keeps_the_gil_and_a_cffi_call_does_not():
         thread.join()
     assert not ran_beside_stamps
     assert ran_beside_cffi
+
+
+# --- its limit
+
+
+@pytest.mark.parametrize("source", HERE)
+def test_a_stamp_says_whether_it_is_past_the_limit_which_begins_with_the_last_stamp(source):
+    buffer = StampBuffer(1000, source)
+    assert buffer.stamp() is False, "there is no limit"
+    buffer.limit(2**62)
+    assert buffer.stamp() is False
+    buffer.limit(2**63 - 1)  # beyond the end of what the clock counts: never
+    assert buffer.stamp() is False
+    buffer.limit(1)
+    late = [buffer.stamp() for _ in range(100)]
+    begin, stamps = np.asarray(buffer)[2], np.asarray(buffer)[3:]
+    assert late == [bool(stamp > begin + 1) for stamp in stamps] and late[-1]
+    buffer.limit(0)
+    assert buffer.stamp() is False
+
+
+def test_a_limit_that_cannot_be_is_refused():
+    buffer = StampBuffer(2, "monotonic_raw")
+    with pytest.raises(ValueError, match=r"^a limit begins with a stamp: make one$"):
+        buffer.limit(5)
+    buffer.stamp()
+    with pytest.raises(ValueError, match=r"^a limit is 0 or more$"):
+        buffer.limit(-1)
+    with pytest.raises(OverflowError):
+        buffer.limit(2**63)
+    with pytest.raises(TypeError):
+        buffer.limit(1.5)
+    buffer.limit(1)
+    buffer.clear()
+    assert buffer.stamp() is False, "the limit went with the stamps"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 
 import click
 
+from kit.api.argument_types import checks_types
 from kit.api.profiles import Profiles
 from kit.api.sent_programs import send
 from kit.errors import KitError
@@ -22,6 +24,7 @@ from kit.suites.suite import VARIANT_NAME
 ProgramToMeasure = str | Callable[..., Any]
 
 
+@checks_types("programs", "batch", "variants")
 def measure(
     programs: Mapping[str, ProgramToMeasure],
     *,
@@ -36,15 +39,17 @@ def measure(
     energy_s: float | None = None,
     reuse_compiled: bool = False,
     quick: bool = False,
-    label: str = "",
-    out: str | os.PathLike[str] = "",
+    label: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Profiles:
     """Measure programs against each other, and write their profile.
 
-    A program is a function `program(batch, device)` that returns a step (docs/how-to/own-model.md): ``file.py``,
-    ``file.py:function``, ``package.module:function``, or the function itself, also one of a notebook. Functions travel
-    by cloudpickle, in files that only their user can read and that go when the run is complete.
+    A program is a function `program(batch, device)` that returns a step: ``file.py``, ``file.py:function``,
+    ``package.module:function``, or the function itself, also one of a notebook. The page
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/own-model.md has examples.
+
+    Functions travel by cloudpickle, in files that only their user can read and that go when the run is complete.
 
     Args:
         programs: by the name that tables have.
@@ -60,7 +65,7 @@ def measure(
         reuse_compiled: later rounds start from what the first one compiled.
         quick: fewer rounds, and shorter ones.
         label: of the run, in tables.
-        out: the profile, or its folder; "": a new name in the working directory.
+        out: the profile, or its folder; None: a new name in the working directory.
         force: replace the profile at `out`.
 
     Returns:
@@ -78,7 +83,9 @@ def measure(
     if threading.current_thread() is not threading.main_thread():
         raise KitError("kit.measure() handles signals, which only the main thread can; call it there")
     if not isinstance(programs, Mapping) or not programs:
-        raise KitError('kit.measure() names no program; give a dictionary, as {"old": old, "new": new}')
+        shown = "nothing" if not programs else getattr(programs, "__name__", None) or type(programs).__name__
+        example = f'{{"{shown}": {shown}}}' if inspect.isroutine(programs) else '{"old": old, "new": new}'
+        raise KitError(f"kit.measure() takes programs by their names, and got {shown}; give kit.measure({example})")
     batches = tuple(batch) if isinstance(batch, Sequence) else (batch,)
     if not all(type(size) is int for size in batches):
         raise KitError(f"batch is {batch!r}; give a whole number, or a list of them")
@@ -87,7 +94,7 @@ def measure(
             f'variants is {variants!r}; give a dictionary, as {{"old": "python=/envs/old/bin/python", "new": ""}}'
         )
     for name, program in programs.items():
-        if not VARIANT_NAME.fullmatch(name):
+        if not isinstance(name, str) or not VARIANT_NAME.fullmatch(name):
             raise KitError(f"{name!r} is not a name of a program; use letters, digits and . _ + -, such as compiled")
         if not (isinstance(program, str) or callable(program)):
             raise KitError(f"program {name} is a {type(program).__name__}; give a function, or FILE.py:FUNCTION")

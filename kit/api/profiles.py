@@ -16,8 +16,9 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kit.api.argument_types import check_zeros, checks_types
 from kit.cli.compare_and_audit import CompareRequest, check_measured, compared, titles_of
-from kit.cli.options import labels_of, profile_files
+from kit.cli.options import labelled_profiles, labels_of, profile_files
 from kit.compare.metrics import metric_named
 from kit.compare.rows import Comparison
 from kit.distribution import need
@@ -56,6 +57,8 @@ def load(*paths: str | os.PathLike[str]) -> Profiles:
         raise KitError("kit.load() names no profile; give files that `kit run` wrote, or folders of them")
     if wrong := [path for path in paths if not isinstance(path, (str, os.PathLike))]:
         raise KitError(f"kit.load() got {wrong[0]!r}; give paths, as kit.load(*paths)")
+    for path in paths:
+        check_zeros("a path of kit.load()", path)
     return Profiles([(path, read_profile(path)) for path in profile_files(map(Path, paths))])
 
 
@@ -81,6 +84,7 @@ class Profiles(Sequence[Profile]):
     def __repr__(self) -> str:
         return f"<kit.Profiles {', '.join(self.labels)}>"
 
+    @checks_types()
     def to_columns(self, level: Level = "cells") -> Columns:
         """Return what they hold as lists by name: a row for each of "cells", "launches", "blocks" or "steps".
 
@@ -89,6 +93,7 @@ class Profiles(Sequence[Profile]):
         """
         return columns_of(zip(self.labels, self.paths, self._profiles, strict=True), level)
 
+    @checks_types()
     def to_dataframe(self, level: Level = "cells") -> Any:  # noqa: ANN401 - of whichever library is installed
         """Return `to_columns` as a pandas.DataFrame, or as polars.DataFrame where pandas is not installed.
 
@@ -97,6 +102,7 @@ class Profiles(Sequence[Profile]):
         """
         return self.to_columns(level).to_dataframe()
 
+    @checks_types()
     @_without_collector()
     def compare(
         self,
@@ -107,6 +113,7 @@ class Profiles(Sequence[Profile]):
         metric: str = "step",
         baseline: str | None = None,
         filter: str | None = None,
+        meter: str | os.PathLike[str] | None = None,
     ) -> Compared:
         """Compare the cells of one profile, or each cell of several with the same cell of the first.
 
@@ -117,6 +124,7 @@ class Profiles(Sequence[Profile]):
             metric: a column of `kit compare --format csv` that has a verdict, such as "latency".
             baseline: the row, profile or platform to compare with; None: the groups' own, or the first.
             filter: keep these cells, such as "backend=torch,jax batch>=64".
+            meter: the log of an external meter, whose joules replace those of the machine's own sensors.
 
         Raises:
             KitError: nothing has an axis or a name that was given or the metric, or none of it may be compared.
@@ -134,10 +142,11 @@ class Profiles(Sequence[Profile]):
             split=split,
             baseline=baseline,
             terms=filter,
+            meter_file=None if meter is None else Path(meter),
         )
         comparison = compared(request, metric_named(metric).name, OF_MANY_RUNS)
         check_measured(comparison)
-        return Compared(self, comparison, baseline)
+        return Compared(self, comparison, request)
 
 
 class Compared:
@@ -147,9 +156,9 @@ class Compared:
         comparison: everything behind the tables (`kit.compare.rows`).
     """
 
-    def __init__(self, profiles: Profiles, comparison: Comparison, baseline: str | None) -> None:
+    def __init__(self, profiles: Profiles, comparison: Comparison, request: CompareRequest) -> None:
         self.comparison = comparison
-        self._profiles, self._baseline = profiles, baseline
+        self._profiles, self._request = profiles, request
 
     def to_columns(self) -> Columns:
         """Return a row for each row of the tables, with the names of `kit compare --format csv`."""
@@ -163,11 +172,13 @@ class Compared:
         """
         return self.to_columns().to_dataframe()
 
-    def plot(self, kind: str | None = None) -> Figure:
+    @checks_types()
+    def plot(self, kind: str | None = None, *, title: str | None = None) -> Figure:
         """Draw all cells of the profiles, as `kit plot` does; return the matplotlib figure.
 
         Args:
             kind: times, rounds, batch, platforms and so on; None: the one that fits the suite.
+            title: above the plot; None: the kind's own.
 
         Raises:
             KitError: there is no such kind, or nothing to draw in it.
@@ -180,8 +191,10 @@ class Compared:
         if kind not in KINDS:
             raise KitError(f"{kind!r} is not a kind of plot; give {', '.join(KINDS)}")
         labelled = list(zip(self._profiles.labels, self._profiles, strict=True))
-        baseline = self._baseline if KINDS[kind].compares else None
-        figure, _ = draw(PlotRequest(kind, labelled, titles_of(self.comparison), baseline))
+        if self._request.meter_file is not None:
+            labelled = labelled_profiles(self._profiles.paths, self._request.meter_file)
+        baseline = self._request.baseline if KINDS[kind].compares else None
+        figure, _ = draw(PlotRequest(kind, labelled, titles_of(self.comparison), baseline, title=title))
         # A notebook shows by itself only figures of pyplot; it asks others for this.
         setattr(figure, "_repr_png_", partial(_png, figure))  # noqa: B010 - matplotlib does not know it
         return figure

@@ -16,11 +16,14 @@ import pickle
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
 from io import BytesIO
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
+from kit.backends.program.program_call import refused_call
 from kit.errors import KitError
 
 # A function that refers to a model carries its weights, which every worker of the run reads. A larger one is a mistake.
@@ -32,11 +35,15 @@ LOADER = '''"""Steadykit wrote this file: it loads the function {name} of whoeve
 SHA-256 of what is loaded: {sha256}
 """
 
-from kit.api.sent_programs import received
+from kit.api.sent_programs import received, sent_with
 
 
 def program({parameters}):
-    return received(__file__)({arguments})
+    return received(__file__, __name__)({arguments})
+
+
+def __getattr__(name):
+    return sent_with(__file__, __name__, name)
 '''
 
 
@@ -58,11 +65,13 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     sender_folder = os.path.abspath(sys.path[0])  # noqa: PTH100 - no link is followed
     written = {}
     for name, function in programs.items():
+        parameters = ["batch", "device", *(["task"] if _takes_task(function) else [])]
+        if (refused := refused_call(name, function, parameters)) is not None:
+            raise KitError(f"program {refused}")
         try:
             pickled = BytesIO()
             _with_file_names(cloudpickle.Pickler)(pickled).dump(function)
             payload = pickle.dumps((sys.version_info[:2], sources, sender_folder, pickled.getvalue()))
-            signature = inspect.signature(function)
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise KitError(
@@ -73,12 +82,6 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
                 f"program {name} refers to {len(payload) >> 20} MiB, and {PAYLOAD_MAX_B >> 20} MiB is the most that is "
                 "sent; build models and data inside the function"
             )
-        parameters = ["batch", "device", *(["task"] if "task" in signature.parameters else [])]
-        try:
-            signature.bind(**dict.fromkeys(parameters))
-        except TypeError:
-            wanted = ", ".join(parameters)
-            raise KitError(f"program {name}{signature} does not accept {wanted}; write def {name}({wanted})") from None
         loader = LOADER.format(
             name=name,
             sha256=hashlib.sha256(payload).hexdigest(),
@@ -93,6 +96,12 @@ def send(programs: Mapping[str, Callable[..., Any]], folder: Path) -> dict[str, 
     return written
 
 
+def _takes_task(function: Callable[..., Any]) -> bool:
+    with suppress(TypeError, ValueError):  # a function in C does not say what it takes
+        return "task" in inspect.signature(function).parameters
+    return False
+
+
 def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no types
     """Return cloudpickle's pickler; code keeps the name of its file, which is `<dynamic-code>` since 3.1.2."""
 
@@ -104,8 +113,15 @@ def _with_file_names(pickler: Any) -> Any:  # noqa: ANN401 - cloudpickle has no 
     return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
-def received(program_file: str) -> Callable[..., Any]:
-    """Return the function that was sent with a program's file. Exceptions of unpickling it pass."""
+@cache
+def received(program_file: str, module: str) -> Callable[..., Any]:
+    """Return the function that was sent with a program's file. Exceptions of unpickling it pass.
+
+    Args:
+        program_file: the loader.
+        module: as which the loader is imported. What was sent with the function belongs to it from now on, so that
+            processes that the program spawns find it.
+    """
     # Steadykit wrote the file, for this user alone.
     version, sources, folder, function = pickle.loads(Path(program_file).with_suffix(ENDING).read_bytes())
     if version != sys.version_info[:2]:
@@ -117,4 +133,26 @@ def received(program_file: str) -> Callable[..., Any]:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     loaded: Callable[..., Any] = pickle.loads(function)
+    for value in _names_around(loaded).values():
+        if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
+            value.__module__ = module
     return loaded
+
+
+def sent_with(program_file: str, module: str, name: str) -> Any:  # noqa: ANN401 - whatever the sender's module holds
+    """Return what the function that was sent calls by this name.
+
+    Raises:
+        AttributeError: it calls nothing so.
+    """
+    names = {} if name.startswith("__") else _names_around(received(program_file, module))
+    if name not in names:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return names[name]
+
+
+def _names_around(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the global names of a function, of a method, of a partial call, or of an object that is called."""
+    inner = getattr(function, "func", function)
+    inner = inner if hasattr(inner, "__globals__") else type(inner).__call__
+    return getattr(inner, "__globals__", {})

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from msgspec.structs import replace
+
 from kit.audit.finding import SEVERITIES, SUMMARIES, Audit, AuditedProfile, Finding, NotChecked, RuleOutcome, Summary
+from kit.audit.remedies import with_command
 from kit.audit.rule import USUAL, Found, Rule, RuleDevices, Scope, all_rules
-from kit.audit.subject import MeasuredRun, NotApplicableError, NotMeasuredError
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, NotMeasuredError
 from kit.compare.runs import Run
+from kit.profile.cell import Cell
 from kit.profile.fields import Reason
-from kit.profile.schema import Profile
+from kit.profile.schema import Profile, ProgramSource
 
 # Files of rules on what a machine does to a step; others are about how it was measured, and what.
 MACHINE_RULES = ("gpus", "host")
@@ -115,6 +119,9 @@ def _asked(rules: Sequence[Rule], subjects: Subjects, profiles: list[AuditedProf
                     if isinstance(part, NotMeasuredError):
                         missing.append(part.reason)
                     elif part is not None and (finding := _finding(rule, part, label, group, cell_key)) is not None:
+                        if finding.remedy is not None:
+                            cells, programs = _measured_again(content, finding)
+                            finding = replace(finding, remedy=with_command(finding.remedy, cells, programs))
                         # A GPU may be found before and after a run: it counts once.
                         findings[finding.profile, group, finding.cell_key, finding.about] = finding
             except NotMeasuredError as error:
@@ -132,6 +139,21 @@ def _asked(rules: Sequence[Rule], subjects: Subjects, profiles: list[AuditedProf
         summary = "finding" if findings else "not_checked" if lacking else summary
         answer.rules.append(RuleOutcome(rule=rule.name, outcome=summary))
     return answer
+
+
+def _measured_again(subject: Any, finding: Finding) -> tuple[list[Cell], Mapping[str, ProgramSource]]:  # noqa: ANN401 - of any rule
+    """Return the cells that a finding is about, and the user programs among them, for the command of its remedy."""
+    if isinstance(subject, MeasuredRun | MeasuredCell):
+        runs = [subject if isinstance(subject, MeasuredRun) else subject.run]
+    else:
+        runs = [part if isinstance(part, MeasuredRun) else part.run for part in subject]
+    profile = next((run for run in runs if run.label == finding.profile), runs[0]).profile
+    keys = {finding.cell_key}
+    if not finding.cell_key:
+        named = [subject] if isinstance(subject, MeasuredCell) else subject if isinstance(subject, Sequence) else []
+        keys = {cell.key for cell in named if isinstance(cell, MeasuredCell)}
+    cells = [result.cell for result in profile.cells if not keys or result.key in keys]
+    return cells or [result.cell for result in profile.cells], profile.suite.programs
 
 
 def _finding(rule: Rule, evidence: Found, label: str, group: str, cell_key: str) -> Finding | None:

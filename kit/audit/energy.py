@@ -12,7 +12,7 @@ from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.table import SUSTAINED_LEAST_PCT, sustained_step
 from kit.devices import DEVICES
-from kit.profile.fields import Value, reason
+from kit.profile.fields import Reason, Value, reason
 from kit.profile.instruments import Energy
 
 # An unaligned end costs up to one update: of a hundred, 1 %.
@@ -29,6 +29,8 @@ CLOCKS_UP_RATIO = 2.0
 # Leakage grows with heat: a GPU that warms faster draws some tenths of a percent more within a block. NVML gives whole
 # degrees: one that changes within the block looks like a slope of up to 1.5 degrees over it.
 WARMING_C_PER_S, WARMING_C = 0.1, 1.5
+# What is advised instead of a block that was too short; a block of a second says nothing of what would be enough.
+LONGER_TIMES, LONGER_LEAST_S = 2.0, 5.0
 SENSOR_BROKEN = ("zero_power", "counter_stuck", "constant_power", "negative_power", "reading_not_finite")
 # Names of sensors of a whole platform, and beginnings of those of its parts. It is unknown what a Cray's accelerator
 # modules contain; its processors, one by one, are in cray.cpu.
@@ -42,7 +44,7 @@ class _Block(NamedTuple):
     energy: Energy
     round: int
     power_w: float  # 0: it gave no joules; nothing gives joules back
-    is_figure: bool  # of a meter, or of the sensors that together are the cell's device: its joules are made of these
+    is_figure: bool  # of a meter, or without one of the cell's device: its joules are made of these
 
 
 def _whole_of(cell: MeasuredCell, names: Iterable[str]) -> list[str]:
@@ -56,12 +58,13 @@ def _blocks(cell: MeasuredCell) -> list[_Block]:
     def read() -> list[_Block]:
         entries = [(launch.round, energy) for launch in cell.launches.values() for energy in launch.energy]
         names = _whole_of(cell, (energy.sensor for _, energy in entries)) if entries else []
+        is_metered = any(energy.tier == "external_meter" for _, energy in entries)
         return [
             _Block(
                 energy,
                 number,
                 max(0.0, (energy.joules_j or 0) / window_ns * 1e9) if (window_ns := energy.window_ns or 0) > 0 else 0.0,
-                energy.sensor in names or energy.tier == "external_meter",
+                energy.tier == "external_meter" if is_metered else energy.sensor in names,
             )
             for number, energy in entries
             if energy.kind == "steady"
@@ -94,7 +97,8 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     """Find cells without joules; the outcome is always *could not check*, with the reason."""
     if any(block.is_figure and block.power_w > 0 for block in _blocks(cell)):
         return None
-    entries = (energy for launch in cell.launches.values() for energy in launch.energy)
+    figures = [block.energy for block in _blocks(cell) if block.is_figure]
+    entries = [*figures, *(energy for launch in cell.launches.values() for energy in launch.energy)]
     if (why := next((energy.reason for energy in entries if energy.reason is not None), None)) is not None:
         raise NotMeasuredError(why)
     reports = [report for report in cell.run.profile.sensors if report.quantity in ("energy", "power")]
@@ -105,7 +109,7 @@ def no_joules(cell: MeasuredCell) -> Found | None:
     raise cell.unread(*sensors)
 
 
-@rule("warning", "longer_energy")
+@rule("warning")
 @says("{who}: the joules rest on {updates} fresh values of {sensor}; an error of 1 % needs {needed}.")
 def few_updates(cell: MeasuredCell) -> Found | None:
     """Find joules that rest on too few fresh values of their sensor."""
@@ -120,7 +124,13 @@ def few_updates(cell: MeasuredCell) -> Found | None:
         raise not_recorded("updates")
     updates, sensor = min(counts)
     values: dict[str, Value] = {"sensor": sensor, "updates": updates, "needed": UPDATES_NEEDED}
-    return Found(values) if updates < UPDATES_NEEDED else None
+    return Found(values, remedy=_longer(cell, "longer_energy")) if updates < UPDATES_NEEDED else None
+
+
+def _longer(cell: MeasuredCell, code: str) -> Reason:
+    """Return the remedy to measure energy for twice as long as in the longest block."""
+    longest_ns = max((energy.block_ns for record in cell.records for energy in record.energy), default=0)
+    return reason(code, seconds=LONGER_TIMES * max(longest_ns / 1e9, LONGER_LEAST_S))
 
 
 @rule("warning", "other_sensor")
@@ -231,7 +241,7 @@ def idle_not_idle(cell: MeasuredCell) -> Found | None:
     return Found(values | {"gross_w": block.power_w}, moved_pct)
 
 
-@rule("warning", "longer_energy_warmup", on="accelerator", at_least=WARMING_C_PER_S)
+@rule("warning", on="accelerator", at_least=WARMING_C_PER_S)
 @says(
     "{who}: the device's temperature changed by {slope_c_per_s:+.2f} °C per second while joules were measured "
     "({moved_c:.1f} °C in {block_s})."
@@ -245,7 +255,8 @@ def device_still_warming(cell: MeasuredCell) -> Found | None:
         raise not_recorded("warming_c_per_s")
     slope, block_s = max(slopes, key=lambda pair: abs(pair[0]))
     values = {"slope_c_per_s": slope, "moved_c": abs(slope) * block_s, "block_s": block_s}
-    return Found(values, value=abs(slope)) if values["moved_c"] > WARMING_C else None
+    remedy = _longer(cell, "longer_energy_warmup")
+    return Found(values, value=abs(slope), remedy=remedy) if values["moved_c"] > WARMING_C else None
 
 
 @rule("warning", "whole_machine")

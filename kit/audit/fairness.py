@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 
+from kit.audit.remedies import TCMALLOC, again
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, not_recorded
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
-from kit.profile.fields import reason
 
 # Names of variables that give memory to an allocator.
 ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACTION", "*PREALLOCATE", "*ALLOW_GROWTH")
@@ -45,8 +45,8 @@ def is_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
-    """Return a value of each cell, behind its framework."""
-    return ", ".join(f"{cell.cell.backend} {value}" for cell, value in zip(cells, values, strict=True))
+    """Return the value of each cell, by the name of its row."""
+    return ", ".join(f"{cell.sample.name}: {value}" for cell, value in zip(cells, values, strict=True))
 
 
 @rule("bad", "other_code")
@@ -70,7 +70,7 @@ def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
             yield not_recorded("imported")
 
 
-@rule("warning", "equal_threads", on="cpu")
+@rule("warning", on="cpu")
 @says("{who}: the compared cells use different numbers of threads: {threads}.")
 def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups whose cells computed with different numbers of threads."""
@@ -91,12 +91,12 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 {"threads": listed(alike, counts)},
                 100 * (1 - min(counts) / max(counts)),
                 severity="note" if is_note else "warning",
-                remedy=None if is_note else reason("equal_threads"),
+                remedy=None if is_note else again("equal_threads", alike, {"threads": [max(counts)]}),
                 cell_key=alike[counts.index(min(counts))].key,
             )
 
 
-@rule("warning", "same_precision", on="accelerator")
+@rule("warning", on="accelerator")
 @says("{who}: the compared cells multiply float32 at different precision: {settings}.")
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
@@ -115,10 +115,11 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 yield not_recorded("settings")
             elif len(set(full)) > 1:
                 values = {"settings": listed(alike, [value for _, value in known])}
-                yield Found(values, 100.0, cell_key=alike[full.index(False)].key)
+                remedy = again("same_precision", alike, {"precision": ["float32"]})
+                yield Found(values, 100.0, cell_key=alike[full.index(False)].key, remedy=remedy)
 
 
-@rule("warning", "same_allocator")
+@rule("warning")
 @says("{who}: the allocator differs: {settings} here, but not for {others}.")
 def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework runs with allocator settings that another lacks."""
@@ -133,4 +134,6 @@ def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         more = known - set[str].intersection(*settings.values())
         if more:
             others = ", ".join(other for other in settings if other != backend)
-            yield Found({"settings": ", ".join(sorted(more)), "others": others}, cell_key=first[backend])
+            values = {"settings": ", ".join(sorted(more)), "others": others}
+            remedy = again("same_allocator", group, {}, **TCMALLOC)
+            yield Found(values, cell_key=first[backend], remedy=remedy)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NoReturn
 
+from kit.audit.remedies import on_gpu
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.devices.gpu import CAP_SHARE, SLOWED_LEAST_PCT, is_capped, reaches_cap
@@ -82,7 +83,7 @@ def device_throttled(cell: MeasuredCell) -> Found | None:
     slowed = [(share if isinstance(share, int | float) else 0.0, mark) for share, mark in shares_pct]
     if slowed:
         (share_pct, worst), capped = max(slowed, key=itemgetter(0)), _marks(cell, "power_capped")
-        remedy = reason("raise_power_cap", **capped[0].values) if capped else reason("cool_board")
+        remedy = reason("raise_power_cap", select="", **capped[0].values) if capped else reason("cool_board")
         return Found(worst.values, share_pct, remedy=remedy)
     by_heat = _gauge(cell, "thermal_violation")
     if not by_heat:
@@ -137,7 +138,7 @@ def _held_back(cell: MeasuredCell, launch: Launch) -> Iterator[dict[str, float]]
             yield {"share_pct": share_pct, **watts, "clock_mhz": clock.mean, "rated_mhz": rated_mhz}
 
 
-@rule("warning", "raise_power_cap", on="accelerator")
+@rule("warning", on="accelerator")
 @says("{board}: the power cap is {cap_w}; the default is {default_w}.")
 def cap_below_default(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs whose power cap is below the default."""
@@ -146,10 +147,10 @@ def cap_below_default(run: MeasuredRun) -> Iterator[Outcome]:
             yield not_recorded("power_cap_default_w")
         elif is_below:
             caps = {"cap_w": gpu.power_cap_w or 0.0, "default_w": gpu.power_cap_default_w or 0.0}
-            yield Found({"board": gpu.name, **caps}, remedy=reason("raise_power_cap", **caps))
+            yield Found({"board": gpu.name, **caps}, remedy=on_gpu("raise_power_cap", gpu, **caps))
 
 
-@rule("warning", "same_caps", on="accelerator")
+@rule("warning", on="accelerator")
 @says("{board} ({model}): the power cap is {cap_w}; most of {boards} GPUs have {usual_w}.")
 def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
     """Find GPUs whose power cap differs from that of most GPUs of the same model."""
@@ -167,10 +168,11 @@ def caps_differ(runs: Sequence[MeasuredRun]) -> Iterator[Outcome]:
         for (label, name), cap_w in by_gpu.items():
             if abs(cap_w / usual_w - 1) > 1 - CAP_SHARE:
                 values: dict[str, Value] = {"model": model, "cap_w": cap_w, "usual_w": usual_w}
-                yield Found(values | {"boards": len(by_gpu), "board": name}, profile=label)
+                values |= {"boards": len(by_gpu), "board": name}
+                yield Found(values, profile=label, remedy=reason("same_caps", usual_w=usual_w))
 
 
-@rule("warning", "lock_clocks", on="accelerator", at_least=CLOCKS_APART_PCT)
+@rule("warning", on="accelerator", at_least=CLOCKS_APART_PCT)
 @says("{who}: the clock was {clock_mhz}; the group's fastest cell had {fastest_mhz} (rounds: {rounds}).")
 def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     """Find groups whose cells ran at different clocks in the same rounds."""
@@ -181,7 +183,8 @@ def clocks_differ(group: Sequence[MeasuredCell]) -> Found:
     means_mhz = [statistics.fmean(by_round[number] for number in shared) for by_round in clocks]
     slowest, fastest = min(means_mhz), max(means_mhz)
     values = {"clock_mhz": slowest, "fastest_mhz": fastest, "rounds": len(shared)}
-    return Found(values, 100 * (fastest / slowest - 1), cell_key=group[means_mhz.index(slowest)].key)
+    remedy = reason("lock_clocks", clock_mhz=slowest)
+    return Found(values, 100 * (fastest / slowest - 1), cell_key=group[means_mhz.index(slowest)].key, remedy=remedy)
 
 
 @rule("warning", "reseat_board", on="accelerator")
@@ -195,18 +198,18 @@ def pcie_narrow(run: MeasuredRun) -> Iterator[Outcome]:
             yield Found({"board": gpu.name, "lanes": gpu.pcie_width, "of_lanes": gpu.pcie_width_max})
 
 
-@rule("bad", "reset_board", on="accelerator")
+@rule("bad", on="accelerator")
 @says("{board}: the memory had uncorrectable errors ({errors}), so results may be wrong.")
 def ecc(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs with uncorrectable memory errors since the driver was loaded."""
     for gpu in run.gpus():
         if gpu.ecc_uncorrected:
-            yield Found({"board": gpu.name, "errors": gpu.ecc_uncorrected})
+            yield Found({"board": gpu.name, "errors": gpu.ecc_uncorrected}, remedy=on_gpu("reset_board", gpu))
         elif gpu.ecc_uncorrected is None and gpu.ecc is not False:
             yield not_recorded("ecc_uncorrected")
 
 
-@rule("note", "whole_board", on="accelerator")
+@rule("note", on="accelerator")
 @says("{board}: MIG is on, so only a slice of the GPU was measured.")
 def mig(run: MeasuredRun) -> Iterator[Outcome]:
     """Find GPUs that are split into MIG slices."""
@@ -214,7 +217,7 @@ def mig(run: MeasuredRun) -> Iterator[Outcome]:
         if gpu.mig is None:
             yield not_recorded("mig")
         elif gpu.mig:
-            yield Found({"board": gpu.name})
+            yield Found({"board": gpu.name}, remedy=on_gpu("whole_board", gpu))
 
 
 @rule("bad", "free_board", on="accelerator")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kit.audit.remedies import other_allocator
+from kit.audit.remedies import larger_batch, other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError, not_recorded
 from kit.compare.clean import TAKEN_BAD_PCT, TAKEN_LEAST_PCT, THROTTLED_LEAST_PCT
 from kit.compare.modes import FAULTS_LEAST_PER_CPU_MS
-from kit.profile.fields import Value, reason
+from kit.profile.fields import Reason, Value, reason
 
 # Cells without a problem had 0 to 2 % of their CPU time in the kernel, one that no remedy helped any further 10 %,
 # those that a remedy helped 14 to 49 %.
@@ -36,7 +36,6 @@ NUMA_PAGES_PER_S = 256
 
 @rule(
     "warning",
-    "raise_quota",
     at_least=THROTTLED_LEAST_PCT,
     explains=("cpus_idle", "stalls", "contention", "cpu_pressure"),
 )
@@ -49,7 +48,8 @@ def throttled(cell: MeasuredCell) -> Found | None:
         if unread.reason.code == "no_throttling_count":
             return None  # a cgroup that counts no throttling can have no quota
         raise unread
-    return Found({"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}, lost.throttled_pct)
+    values = {"throttled_pct": lost.throttled_pct, "cpus": lost.cpus}
+    return Found(values, lost.throttled_pct, remedy=_fewer_threads(cell.run))
 
 
 @rule("bad", "quiet_machine", at_least=TAKEN_LEAST_PCT, explains=("cpus_idle", "cpu_pressure"))
@@ -77,17 +77,18 @@ def contention(cell: MeasuredCell) -> Found | None:
     return Found(values, taken_pct, code="cycles_left_out", severity="note") if left_out else None
 
 
-@rule("note", "larger_batch", on="cpu")
+@rule("note", on="cpu")
 @says("{who}: {threads} threads keep only {cpus_used:.1f} CPUs busy.")
 def cpus_idle(cell: MeasuredCell) -> Found | None:
     """Find cells that use far fewer CPUs than they have threads."""
     used, threads = _cpus_and_threads(cell)
     if threads == 1 or used >= CPUS_IDLE_FRACTION * threads:
         return None
-    return Found({"cpus_used": used, "threads": threads}, IDLE_URGENCY * 100 * (1 - used / threads))
+    values = {"cpus_used": used, "threads": threads}
+    return Found(values, IDLE_URGENCY * 100 * (1 - used / threads), remedy=larger_batch(cell))
 
 
-@rule("warning", "equal_threads", on="cpu", at_least=CPUS_BEYOND_PCT)
+@rule("warning", "fewer_threads", on="cpu", at_least=CPUS_BEYOND_PCT)
 @says("{who}: {cpus_used:.1f} CPUs are busy, although {threads} threads were requested.")
 def cpus_beyond(cell: MeasuredCell) -> Found:
     """Find cells that use more CPUs than they were given threads."""
@@ -130,7 +131,7 @@ def cpu_pressure(cell: MeasuredCell) -> Found:
     return Found({"some_pct": some_pct}, some_pct / 10, value=some_pct)
 
 
-@rule("warning", "raise_quota")
+@rule("warning")
 @says("{threads} threads share a quota of {cpu_limit:g} CPUs, and wait when it is used up.")
 def quota_below_threads(run: MeasuredRun) -> Found | None:
     """Find runs with more threads than their CPU quota can keep running."""
@@ -140,7 +141,12 @@ def quota_below_threads(run: MeasuredRun) -> Found | None:
     if not run.threads:
         raise not_recorded("threads")
     most = max(threads.reported or threads.requested for threads in run.threads)
-    return Found({"threads": most, "cpu_limit": limit}) if most > limit else None
+    return Found({"threads": most, "cpu_limit": limit}, remedy=_fewer_threads(run)) if most > limit else None
+
+
+def _fewer_threads(run: MeasuredRun) -> Reason:
+    """Return the remedy against a quota: as many threads as it can keep running."""
+    return reason("raise_quota", threads=max(1, int(run.profile.identity.number("container.cpu_limit") or 1)))
 
 
 @rule("warning", "one_node")
@@ -163,7 +169,7 @@ def numa_remote(run: MeasuredRun) -> Found | None:
     return Found(values, severity="warning" if is_remote else "note")
 
 
-@rule("note", "whole_cores", on="cpu")
+@rule("note", on="cpu")
 @says(
     "CPU cores are shared (threads: {threads}, CPUs: {cpus}, cores: {cores}, CPUs of these cores that other "
     "programs may use: {others_cpus})."
@@ -176,7 +182,9 @@ def smt_shared(run: MeasuredRun) -> Found | None:
     most = max((threads.requested for threads in run.threads), default=0)
     if not cores or (most <= len(cores) and not elsewhere):
         return None
-    return Found({"threads": most, "cores": len(cores), "cpus": len(cpus), "others_cpus": elsewhere})
+    values = {"threads": most, "cores": len(cores), "cpus": len(cpus), "others_cpus": elsewhere}
+    of_cores = ",".join(str(min(cpus & {*core})) for core in cores)
+    return Found(values, remedy=reason("whole_cores", cpu_list=of_cores))
 
 
 @rule("warning", "cool_machine")
@@ -207,7 +215,7 @@ def page_faults(cell: MeasuredCell) -> Found | None:
     if not faults >= FAULTS_LEAST_PER_CPU_MS * cpu_ns / 1e6 > 0:
         return None
     values = {"kernel_share_pct": kernel_pct, "faults_per_step": blocks.per_step[1]}
-    return Found(values, kernel_pct, remedy=other_allocator(cell.variant))
+    return Found(values, kernel_pct, remedy=other_allocator(cell))
 
 
 @rule("note", "count_system_calls", at_least=KERNEL_PCT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kit.audit.remedies import again
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, MeasuredRun, NotMeasuredError
 from kit.compare.comparability import agreements
@@ -17,9 +18,11 @@ from kit.workloads.device_operations import networks_among
 
 # Reasons of energy that was refused because readings were missing.
 GAPS = ("energy_low_coverage", "energy_gap", "sampler_failed")
+# Reasons of launches whose results are nonsense: of a network, and of a user program.
+NOT_FINITE = ("output_not_finite", "program_output_not_finite")
 
 
-@rule("warning", "free_a_cpu")
+@rule("warning")
 @says("{who}: sensor readings are missing in {launches} of {of_launches} launches.")
 def sampling_gaps(cell: MeasuredCell) -> Found | None:
     """Find cells for which readings of sensors are missing."""
@@ -30,7 +33,11 @@ def sampling_gaps(cell: MeasuredCell) -> Found | None:
         any(energy.reason.code in GAPS for energy in entries if energy.reason and energy.tier != "external_meter")
         for entries in long_blocks
     )
-    return Found({"launches": max(ended, gaps), "of_launches": len(launches)}) if ended or gaps else None
+    if not ended and not gaps:
+        return None
+    threads = max(1, (cell.threads.requested if cell.threads is not None else 1) - 1)
+    values = {"launches": max(ended, gaps), "of_launches": len(launches)}
+    return Found(values, remedy=again("free_a_cpu", [cell], {"threads": ()}, threads=threads))
 
 
 @rule("bad", "same_arithmetic")
@@ -55,12 +62,15 @@ def loss_not_finite(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells whose loss or output stopped being finite."""
     for result in run.profile.cells:
         failures = [launch.failure for launch in result.launches if launch.failure is not None]
-        count = sum(failure.reason.code == "output_not_finite" for failure in failures)
+        count = sum(failure.reason.code in NOT_FINITE for failure in failures)
         if count:
             yield Found({"launches": count, "of_launches": len(result.launches)}, 100.0, cell_key=result.key)
+        unchecked = [why for launch in result.launches if (why := launch.output_unchecked) is not None]
+        if unchecked:
+            yield NotMeasuredError(unchecked[0])
 
 
-@rule("warning", "resume_or_fix")
+@rule("warning", "fix_failure")
 @says("{who}: the cell was planned but has no result: {because}.")
 def missing_cell(run: MeasuredRun) -> Iterator[Outcome]:
     """Find cells that were planned but have no result."""
@@ -71,7 +81,10 @@ def missing_cell(run: MeasuredRun) -> Iterator[Outcome]:
             why = next((launch.failure for launch in tried if launch.failure is not None), None)
             unreached = reason("run_interrupted" if run.profile.interrupted else "not_measured")
             values, because = ({}, unreached) if why is None else ({"phase": why.phase}, why.reason)
-            yield Found(values, 100.0, because=because, cell_key=key)
+            # A run that is resumed measures what it did not reach, and no cell again that failed.
+            is_resumed = why is None and run.profile.interrupted
+            remedy = reason("resume" if is_resumed else "fix_failure" if why is not None else "measure_again")
+            yield Found(values, 100.0, because=because, cell_key=key, remedy=remedy)
 
 
 @rule("bad", "measure_again")

@@ -7,7 +7,7 @@ import statistics
 from operator import itemgetter
 
 from kit.audit.finding import Severity
-from kit.audit.remedies import other_allocator
+from kit.audit.remedies import again, larger_batch, other_allocator
 from kit.audit.rule import Found, rule, says
 from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.ceilings import beside, best_product, cost, named, step_ns_of
@@ -113,7 +113,7 @@ def bimodal(cell: MeasuredCell) -> Found | None:
         return Found(values, rank, remedy=None)
     fast, slow = modes.faults_per_step
     values |= {"fast_faults_per_step": fast, "slow_faults_per_step": slow}
-    return Found(values, rank, code="bimodal_page_faults", remedy=other_allocator(cell.variant))
+    return Found(values, rank, code="bimodal_page_faults", remedy=other_allocator(cell))
 
 
 @rule("bad", "see_what_runs", explains=("cpus_idle",))
@@ -155,7 +155,7 @@ def above_ceiling(cell: MeasuredCell) -> Found | None:
     return Found({**rates, "operation": product.name, "step_ns": step_ns}, 100.0, severity=severity)
 
 
-@rule("warning", "resident_batches", at_least=INPUT_PCT)
+@rule("warning", at_least=INPUT_PCT)
 @says("{who}: the fit waits for its input {input_pct:.0f} % of the time.")
 def input_bound(cell: MeasuredCell) -> Found:
     """Find fits that wait for their input."""
@@ -170,11 +170,11 @@ def input_bound(cell: MeasuredCell) -> Found:
         {"input_pct": input_pct, "fits": len(ratios)},
         input_pct,
         severity="warning" if is_sure else "note",
-        remedy=reason("resident_batches") if cell.cell.feed == "host" else None,
+        remedy=again("resident_batches", [cell], {"feed": ["host", "device"]}) if cell.cell.feed == "host" else None,
     )
 
 
-@rule("warning", "larger_batch")
+@rule("warning")
 @says("{who}: a step takes {step_ns}, too short to time individually; the minimum is {shortest_ns}.")
 def step_too_short(cell: MeasuredCell) -> Found | None:
     """Find cells whose steps are too short to time individually."""
@@ -185,4 +185,6 @@ def step_too_short(cell: MeasuredCell) -> Found | None:
     if not certificates:
         raise not_recorded("certificate")
     step_ns, shortest_ns = min(steps_ns), max(certificate.shortest_step_ns for certificate in certificates)
-    return Found({"step_ns": float(step_ns), "shortest_ns": shortest_ns}, 100.0) if step_ns < shortest_ns else None
+    if step_ns >= shortest_ns:
+        return None
+    return Found({"step_ns": float(step_ns), "shortest_ns": shortest_ns}, 100.0, remedy=larger_batch(cell))

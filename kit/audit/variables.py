@@ -8,22 +8,23 @@ Every variable with a framework's prefix is recorded. What one sets is told by i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from kit.audit.fairness import ALLOCATORS, alike_but_frameworks, is_any, listed
-from kit.audit.remedies import without_variables
+from kit.audit.remedies import again, without_variables
 from kit.audit.rule import Found, Outcome, rule, says
 from kit.audit.subject import MeasuredCell, NotMeasuredError, not_recorded
 from kit.compare.bound_threads import bound_threads
-from kit.profile.fields import Value, reason
+from kit.profile.fields import Reason, Value, reason
 
 # Times as many threads as the other: pools differ by a thread or two that wait and hand over work.
 FEWER_THREADS = 2
 # This backend runs a user's program, which reads what it likes.
 USER_PROGRAM = "program"
 THREADS, CPUS, DEVICES, PRECISION, COMPILATION = "threads", "CPUs of threads", "devices", "precision", "compilation"
-OTHERS = "settings"
+COMMUNICATION, KERNELS, OTHERS = "communication", "kernels", "settings"
 # What a variable sets -> patterns of NAME=VALUE. The first that fits counts, the narrower before the wider.
 SETS: dict[str, Sequence[str]] = {
     CPUS: ("*_AFFINITY=*", "OMP_PROC_BIND=*", "OMP_PLACES=*", "KMP_HW_SUBSET=*"),
@@ -34,9 +35,19 @@ SETS: dict[str, Sequence[str]] = {
         "TORCHDYNAMO*", "TORCHINDUCTOR*", "TORCH_COMPILE*", "TRITON_*", "PYTORCH_JIT*", "JAX_DISABLE*", "JAX_*OPTIMIZ*",
         "XLA_FLAGS=*", "TF_XLA_FLAGS=*", "LIBTPU_INIT_ARGS=*",
     ),
-    "communication": ("NCCL_*", "GLOO_*", "TORCH_NCCL_*"),
-    "kernels": ("*ONEDNN*", "DNNL_*", "MKL_*", "*CUDNN*", "*CUBLAS*", "*DETERMINISTIC*", "ATEN_CPU_CAPABILITY=*"),
+    COMMUNICATION: ("NCCL_*", "GLOO_*", "TORCH_NCCL_*"),
+    KERNELS: ("*ONEDNN*", "DNNL_*", "MKL_*", "*CUDNN*", "*CUBLAS*", "*DETERMINISTIC*", "ATEN_CPU_CAPABILITY=*"),
 }  # fmt: skip
+# What a variable sets -> the code of the remedy; that of threads has a remedy of its own.
+REMEDIES_OF = {
+    CPUS: "usual_cpus_of_threads",
+    DEVICES: "usual_devices",
+    PRECISION: "usual_precision",
+    COMPILATION: "usual_compilation",
+    COMMUNICATION: "usual_communication",
+    KERNELS: "usual_kernels",
+    OTHERS: "usual_settings",
+}
 # They say where something lies, what is logged, or what an image contains: no step depends on them.
 SET_NOTHING = (
     "*_HOME", "*_ROOT", "*_DIR", "*_PATH", "*_CACHE", "*_VERSION", "*_ARCH_LIST", "*_DEVICES", "*_IFNAME", "*_LOGS",
@@ -98,10 +109,19 @@ def _binds(name: str, value: str, sets: str, bound: Sequence[MeasuredCell], free
         values,
         100 * (1 - bound_count / free_count) if held_back else 0.0,
         severity="warning" if held_back or has_more or is_on else "note",
-        remedy=reason("set_for_all" if sets == THREADS else f"usual_{sets.replace(' ', '_').lower()}", name=name),
+        remedy=_remedy(name, sets, [*bound, *free]),
         explains=None if held_back else (),
         cell_key=bound[0].key,
     )
+
+
+def _remedy(name: str, sets: str, cells: Sequence[MeasuredCell]) -> Reason:
+    """Return the command without the variable, and what all frameworks then have in common."""
+    if sets != THREADS:
+        return without_variables(REMEDIES_OF[sets], [name], cells, name=shlex.quote(name))
+    variant = cells[0].variant
+    is_variants = variant is not None and name in variant.env
+    return again("leave_out_of_variant" if is_variants else "set_for_all", cells, {}, name=shlex.quote(name))
 
 
 def _set_by(name: str, value: str, cell: MeasuredCell) -> str:
@@ -114,7 +134,7 @@ def _set_by(name: str, value: str, cell: MeasuredCell) -> str:
     return "image" if variant is not None and variant.image is not None else "not recorded"
 
 
-@rule("warning", "let_threads_move", on="cpu", explains=("cpus_idle", "cpu_pressure", "threads_differ"))
+@rule("warning", on="cpu", explains=("cpus_idle", "cpu_pressure", "threads_differ"))
 @says("{who}: {threads} threads have {cpus} of {allowed} CPUs ({variables}).")
 @says(
     "{who}: {threads} threads have {cpus} of {allowed} CPUs, and no recorded variable binds them.",
@@ -138,6 +158,12 @@ def threads_bound(cell: MeasuredCell) -> Found | None:
     variables = {name: value for name, value in environment.items() if what_it_sets(name, value) == CPUS}
     urgency = 100 * (1 - bound.cpus / bound.threads)
     if not variables:
-        return Found(values, urgency, code="program_binds_threads")
+        cpu_list = ",".join(map(str, threads.cpus))
+        return Found(
+            values,
+            urgency,
+            code="program_binds_threads",
+            remedy=again("let_threads_move", [cell], {}, cpu_list=cpu_list),
+        )
     values["variables"] = ", ".join(f"{name}={value}" for name, value in variables.items())
-    return Found(values, urgency, remedy=without_variables(variables, cell.variant))
+    return Found(values, urgency, remedy=without_variables("unset", variables, [cell]))

@@ -55,6 +55,11 @@ def _not_a_choice(refusal: re.Match[str]) -> str:
     return f"{refusal[1]!r} is not a choice; {choices(refusal[1], known)}"
 
 
+def _plain(limit: str) -> str:
+    """Return a limit as it is typed: ``1000000``, and not ``1000000.0``."""
+    return limit.removesuffix(".0")
+
+
 # What click says -> what the user reads.
 PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Invalid value for '(-[^']*)': ", r"\1: "),
@@ -63,9 +68,11 @@ PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?:Path|File|Directory) '(.*)' does not exist\.", r"\1: no such file or folder"),
     (r"is not a valid integer(?: range)?\.", "is not a whole number; give one such as 3"),
     (r"is not a valid float(?: range)?\.", "is not a number; give one without a unit, such as 3 or 0.5"),
-    (r"is not in the range x>=(\S+)\.", r"is too small; give \1 or more"),
-    (r"is not in the range 0<x<=\S+\.", "is out of range; give more than 0"),
-    (r"is not in the range (\S+)<=x<=(\S+)\.", r"is out of range; give \1 to \2"),
+    (r"is not in the range 0<x<=(\S+)\.", lambda refusal: f"is out of range; give more than 0 to {_plain(refusal[1])}"),
+    (
+        r"is not in the range (\S+)<=x<=(\S+)\.",
+        lambda refusal: f"is out of range; give {_plain(refusal[1])} to {_plain(refusal[2])}",
+    ),
     (r"File '(.*)' is a directory\.", r"\1 is a folder; give a file"),
     (r"'(.*)' is not one of (.*)\.", _not_a_choice),
     (r"No such command '(.*)'\.", lambda refusal: f"{refusal[1]!r} is not a command; {choices(refusal[1], VERBS)}"),

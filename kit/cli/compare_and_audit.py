@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
 DETAILED_MAX = 20
+# Who allows more allows anything.
+ALLOWED_MAX_PCT = 1e6
 # At most this many slower rows are named.
 NAMED_MAX = 20
 EXIT_UNREADABLE = 2
@@ -83,6 +85,7 @@ class CompareRequest(TypedRequest):
         "Exit 0 if no row is more than PCT slower, 1 if one is, 5 if unresolved, 4 if there is nothing to compare.",
         "PCT",
         least=0,
+        most=ALLOWED_MAX_PCT,
     )
     metric: str | None = option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
     by: str | None = option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
@@ -186,7 +189,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
             print_report(Report("kit compare", [], [], cases=[case]), request.format_name)
         raise
     if request.why:
-        report = why_report(comparison, allowed_pct)
+        report = why_report(comparison, titles_of(comparison), allowed_pct, request.profiles[0])
     else:
         # With other options the next command is not the same one with a further option.
         is_plain = not (is_changed or request.against or request.profiles[1:] or request.baseline)
@@ -347,7 +350,7 @@ def _read_run(
         published = PublishedError(f"{path} was published, not measured, and is never judged; leave it out")
         published.suite = profile.suite.name
         raise published
-    profile = profile if meter is None else meter.added_to(label, profile)
+    profile = profile if meter is None else meter.replaces_joules_of(label, profile)
     if names is None:
         return read_run(label, profile, by, all_cycles=all_cycles)
     return read_reduced(label, profile, by, all_cycles=all_cycles, names=names)
@@ -367,7 +370,11 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
         lines.append(f"not resolved against {allowed_pct:g} %: {row}{remedy}")
     if not lines and limit.not_slower:
         passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
-        lines = [f"{passed}: not more than {allowed_pct:g} % slower (95 %)"]
+        # The table's words may say "unresolved" of the same row.
+        lines = [
+            f"{passed}: shown not to be more than {allowed_pct:g} % slower (one-sided, 95 %); a verdict of the table "
+            "is about any difference (two-sided)"
+        ]
     echo_first(lines or ["nothing was compared: each group has one cell; give two cells or two runs"], NAMED_MAX)
     return limit.exit_code
 
@@ -398,7 +405,7 @@ def audit(
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
     A folder stands for the profiles in it. Power caps of GPUs are also compared between profiles.
-    docs/reference/audit explains each rule.
+    https://github.com/steadykit/steadykit/blob/main/docs/reference/audit/index.md explains each rule.
     """
     import msgspec
 
@@ -424,7 +431,8 @@ def audit(
     options += [("--meter", str(meter_file))] if meter_file is not None else []
     options += [("--fail-on", fail_on)] if fail_on != FAIL_ON else []
     command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
-    print_report(audit_report(result, runs, fail_on, command), format_name)
+    named = {label: shlex.quote(str(path)) for label, path in files}
+    print_report(audit_report(result, runs, fail_on, command, named), format_name)
     return EXIT_UNREADABLE if len(runs) < len(answers) else exit_code(result, fail_on)
 
 

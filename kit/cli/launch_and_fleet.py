@@ -45,6 +45,8 @@ LAUNCH_FORMS = {
 CPUS_HELP = "Pin to N whole CPUs, without a quota, which would throttle. Default: all that this process may use."
 EXIT_SLOW, EXIT_ABSENT, EXIT_NOTHING_COMPARED, EXIT_SUSPECT = 1, 3, 4, 5
 SCHEDULERS = ("squeue", "slurm", "ssh", "local")
+# No job takes a year, and one that failed so often fails again.
+JOB_MAX_S, RETRIES_MAX = 366 * 86_400, 100
 # Suites name folders.
 UNFIT = re.compile(r"[^\w.-]+", re.ASCII)
 # `kit fleet` decides these options of `kit run` for every node.
@@ -81,7 +83,8 @@ def _formed(_context: click.Context, option: click.Parameter, value: str | None)
 def launch(*, target: str, arguments: tuple[str, ...], as_line: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Run `kit run` in a hardened container of the image for TARGET, and write the profile here, owned by you.
 
-    All options of `kit run` may follow, also --out and --resume. For other machines see docs/how-to/cluster.md.
+    All options of `kit run` may follow, also --out and --resume. For other machines see
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/cluster.md
 
     `kit launch gpu selftest` runs `kit selftest --device gpu` in the container.
     """
@@ -167,8 +170,12 @@ def _unfinished(out: str) -> dict[Path, int]:
     show_default=True,
     help="squeue: Slurm, polled with squeue; slurm: polled with sacct; ssh: the hosts of --nodes; local: this machine.",
 )
-@click.option("--time-limit", type=click.IntRange(min=1), metavar="S", help="Limit each node's job to S seconds.")
-@click.option("--retries", type=click.IntRange(min=0), default=0, help="Retry a failed job up to N times.", metavar="N")
+@click.option(
+    "--time-limit", type=click.IntRange(1, JOB_MAX_S), metavar="S", help="Limit each node's job to S seconds."
+)
+@click.option(
+    "--retries", type=click.IntRange(0, RETRIES_MAX), default=0, help="Retry a failed job up to N times.", metavar="N"
+)
 @click.option("--job-option", "job_options", multiple=True, metavar="TEXT", help="Scheduler option (repeatable).")
 @click.option("--command", metavar="TEXT", help="Start kit on a node with this command. Default: the one in use here.")
 @click.option("--out", "out", metavar="FOLDER", help="Write the profiles here, on a disk that all nodes share.")
@@ -181,7 +188,8 @@ def fleet(*, arguments: tuple[str, ...], given: tuple[Path, ...], format_name: s
     A node that is slower in one profile is a suspect. Steadykit measures it again; it is slow if both profiles agree.
 
     Exit codes: 0: no node is slow; 1: a node is slow; 5: a suspect has no second profile; 3: a node has no complete
-    profile; 4 (with --from): no two nodes can be compared. See docs/how-to/cluster.md.
+    profile; 4 (with --from): no two nodes can be compared. See
+    https://github.com/steadykit/steadykit/blob/main/docs/how-to/cluster.md
     """
     need("scipy", "fleet")
     from kit.report.fleet_report import fleet_report

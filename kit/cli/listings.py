@@ -94,7 +94,7 @@ def show(*, profile: Path, format_name: str, steps: bool) -> None:
 def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and how long they take on two CPUs."""
     from kit.report.plan_report import suites_report
-    from kit.runner.rounds_left import estimate
+    from kit.runner.time_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import builtin_suites, load_suite
 

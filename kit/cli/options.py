@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from kit.report.report_table import Report
 
 if TYPE_CHECKING:
     from kit.compare.meter import Meter
+    from kit.profile.schema import Profile
 
 
 class FiniteRange(click.FloatRange):
@@ -37,9 +38,15 @@ class FiniteRange(click.FloatRange):
 class LateChoice(click.Choice[str]):
     """A choice among the names in a table, whose module is imported when they are asked for: not for other verbs."""
 
-    def __init__(self, module: str, table: str) -> None:
+    def __init__(self, module: str, table: str, elsewhere: Mapping[str, str] | None = None) -> None:
         self.case_sensitive = True
-        self._module, self._table = module, table
+        self._module, self._table, self._elsewhere = module, table, elsewhere or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Return a name; of one that another command has, say which does."""
+        if value in self._elsewhere:
+            self.fail(f"{value!r} is no format of this command; use {self._elsewhere[value]}", param, ctx)
+        return super().convert(value, param, ctx)
 
     @cached_property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
@@ -136,6 +143,21 @@ def read_meter(file: Path | None) -> Meter | None:
     from kit.compare.meter import Meter
 
     return Meter(file)
+
+
+def labelled_profiles(paths: Sequence[Path], meter_file: Path | None = None) -> list[tuple[str, Profile]]:
+    """Return profiles with their labels; with the log of an external meter, their joules are the meter's."""
+    from kit.profile.store import read_profile
+
+    labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    if (meter := read_meter(meter_file)) is None:
+        return labelled
+    labelled = [
+        (label, meter.replaces_joules_of(label, profile) if profile.measured else profile)
+        for label, profile in labelled
+    ]
+    meter.note()  # it raises where the log is of another time altogether
+    return labelled
 
 
 def format_options(command: F, formats: Sequence[str] = FORMATS) -> F:

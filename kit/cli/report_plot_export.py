@@ -16,7 +16,9 @@ from kit.cli.options import (
     LateChoice,
     check_out,
     echo_first,
+    labelled_profiles,
     labels_of,
+    option_from,
     profile_files,
     say,
     without_collector,
@@ -37,6 +39,13 @@ PLOT_ENDINGS = (".svg", ".png", ".pdf")
 LEFT_OUT_NAMED = 20
 SIDE_IN = (2.0, 50.0)  # a smaller plot has no room for its text, a larger one no printer
 PLOT_KIND = LateChoice("kit.report.plot_kinds", "KINDS")
+# Formats that other commands write, and that people look for here.
+ELSEWHERE = {
+    name: f"kit compare PROFILE --format {name}" for name in ("csv", "json", "jsonl", "prometheus", "junit", "markdown")
+}
+ELSEWHERE |= dict.fromkeys(("html", "page"), "kit report PROFILE -o FILE.html")
+ELSEWHERE |= {name: f"kit plot PROFILE -o FILE.{name}" for name in ("svg", "png", "pdf")}
+EXPORT = LateChoice("kit.report.exports", "EXPORTS", ELSEWHERE)
 # Of formats to export.
 IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 
@@ -44,9 +53,10 @@ IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.html.")
+@option_from(CompareRequest, "meter_file")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @without_collector
-def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None:
+def report(*, profiles: tuple[Path, ...], out: Path | None, meter_file: Path | None, force: bool) -> None:
     """Write PROFILES, files or folders of profiles, as one page that opens without a network.
 
     Without --out, write report.html here.
@@ -54,7 +64,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
     out = out or Path("report.html")
     check_out(out, PAGE_ENDINGS, force=force)
     paths = list(profile_files(profiles))
-    labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    labelled = labelled_profiles(paths, meter_file)
     for path, (_, profile) in zip(paths, labelled, strict=True):
         if not profile.measured:
             raise KitError(f"{path} was published, not measured; leave it out: the page shows what was published")
@@ -63,7 +73,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool) -> None
 
     together: Comparison | str
     try:
-        together = compared(CompareRequest(profiles=tuple(paths)), "step_ns")
+        together = compared(CompareRequest(profiles=tuple(paths), meter_file=meter_file), "step_ns")
     except KitError as error:
         if not paths[1:]:
             raise
@@ -103,6 +113,7 @@ def _size(_: click.Context, option: click.Parameter, value: str | None) -> tuple
 @click.option("--kind", type=PLOT_KIND, help="Draw this kind. Default: the one that fits the suite.")
 @click.option("--baseline", metavar="NAME", help="Compare with this platform, profile or row.")
 @click.option("--metric", metavar="COLUMN", help="Draw this column of kit compare --format csv.")
+@option_from(CompareRequest, "meter_file")
 @click.option("--title", metavar="TEXT", help="Write TEXT above the plot.")
 @click.option(
     "--size",
@@ -121,6 +132,7 @@ def plot(
     kind: str | None,
     baseline: str | None,
     metric: str | None,
+    meter_file: Path | None,
     title: str | None,
     size_in: tuple[float, float] | None,
     dpi: int | None,
@@ -134,7 +146,7 @@ def plot(
     if out is not None:
         check_out(out, PLOT_ENDINGS, force=force)
     paths = list(profile_files(profiles))
-    labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
+    labelled = labelled_profiles(paths, meter_file)
     kind = kind or usual_kind([profile for _, profile in labelled])
     if out is None:
         out = Path(f"{kind}.svg")
@@ -157,7 +169,7 @@ def plot(
 
 
 @click.command
-@click.argument("format_name", metavar="FORMAT", type=LateChoice("kit.report.exports", "EXPORTS"))
+@click.argument("format_name", metavar="FORMAT", type=EXPORT)
 @click.argument("profile", type=PROFILE)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write to this file; asv: folder.")
 @click.option("--commit", metavar="HASH", help="asv: the commit that was measured.")

@@ -18,6 +18,7 @@ from kit.cli.options import PROFILE, format_options, option_from, options_from, 
 from kit.devices import DEVICES
 from kit.errors import EXIT_INTERRUPTED
 from kit.printable import printable
+from kit.profile.fields import BATCH_MAX, ROUNDS_MAX
 from kit.suites.run_request import OPTIONS, SEED_MAX, RunRequest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
         from kit.report.plan_report import plan_report
-        from kit.runner.rounds_left import TimeLeft
+        from kit.runner.time_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
         print_report(plan_report(running.plan, left), "json" if request.as_json else "text")
@@ -146,7 +147,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
     """
     from kit.profile.unfinished import UnfinishedRun
     from kit.runner.prepare import check_settings, plan_run
-    from kit.runner.running import RunUnderWay, profile_path
+    from kit.runner.running import RunUnderWay, check_out, profile_path
     from kit.runner.target import allocated_hosts
     from kit.suites.plan import plan_of
 
@@ -157,6 +158,7 @@ def begin(request: RunRequest, typed: Collection[str] = ()) -> RunUnderWay:
         _say_who_reaches_ranks(running.plan)
         return running
     check_settings(request.clock)
+    check_out(request.out, replace=request.force)
     plan = plan_run(plan_of(request, say), say)
     _say_who_reaches_ranks(plan)
     unfinished = UnfinishedRun.begin(
@@ -200,6 +202,7 @@ def say_failures(running: RunUnderWay) -> None:
     """Print to standard error which cells failed, each with its reason and the end of what its worker printed."""
     from kit.compare.naming import cell_names
     from kit.report.reasons_in_words import sentence
+    from kit.worker.messages import RAISED
 
     names = cell_names(running.plan.cells)
     for launch in running.failed:
@@ -207,9 +210,10 @@ def say_failures(running: RunUnderWay) -> None:
         assert failure is not None
         phase = failure.phase.replace("_", " ")
         say(f"failed: {names[launch.cell_key]}, {phase}: {sentence(failure.reason)}")
-        # The sentence names the line of a user's program.
-        tail = [] if failure.reason.code == "program_raised" else failure.stderr_tail.splitlines()
-        for line in tail[-STDERR_LINES_SHOWN:]:
+        tail = failure.stderr_tail
+        if failure.reason.code == "program_raised":  # the sentence names the line of a user's program
+            tail = tail.rpartition(RAISED)[0]
+        for line in tail.splitlines()[-STDERR_LINES_SHOWN:]:
             click.echo(printable(f"  {line}"), err=True)
 
 
@@ -220,9 +224,9 @@ def say_failures(running: RunUnderWay) -> None:
 @click.option(
     "--task", default="train", show_default=True, type=click.Choice(["train", "infer"]), help="Task to measure."
 )
-@click.option("--batch", type=click.IntRange(min=1), default=128, show_default=True, help="Samples per step.")
+@click.option("--batch", type=click.IntRange(1, BATCH_MAX), default=128, show_default=True, help="Samples per step.")
 @click.option(
-    "--rounds", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Rounds to measure."
+    "--rounds", type=click.IntRange(2, ROUNDS_MAX), default=8, show_default=True, metavar="N", help="Rounds to measure."
 )
 @option_from(RunRequest, "data")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=0, show_default=True, help="Random seed.")
@@ -233,7 +237,7 @@ def selftest(*, path: Path | None, device: str | None, format_name: str, **optio
     """Measure one cell against itself and against injected delays of 1, 2, 3 and 5 %, and report which are detected.
 
     With --device gpu or tpu: check the devices, sensors, waits, clocks, memory, joules and parity, in about 20
-    minutes. The result is a table, and a profile that you can send (docs/trust/tested-on.md).
+    minutes. The result is a table, and a profile that you can send (https://github.com/steadykit/steadykit/blob/main/docs/trust/tested-on.md).
     """
     from kit.audit.first_hour import SUITE, first_hour
     from kit.cli.compare_and_audit import profile_comparison
@@ -280,7 +284,7 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     from kit.runner.interrupt import StopFlag
     from kit.runner.prepare import check_settings, plan_run
     from kit.runner.response import sensor_responses
-    from kit.runner.running import RunUnderWay, profile_path
+    from kit.runner.running import RunUnderWay, check_out, profile_path
     from kit.suites.plan import plan_of
 
     context = click.get_current_context()
@@ -291,6 +295,7 @@ def _begin_on(device: str, backend: str | None, *, data: str, out: str) -> tuple
     devices = () if device == "gpu" else (device,)
     request = RunRequest(suite=SUITE, devices=devices, backends=(backend,) if backend else (), data=data, out=out)
     check_settings(request.clock)
+    check_out(out, replace=False)
     plan, stop = plan_run(plan_of(request, say), say), StopFlag()
     path = profile_path(out, f"hardware-{device}", plan.id, plan.created)
     say(f"loading the {device}, to see how its sensors respond")

@@ -19,7 +19,7 @@ from kit.compare.naming import axes_of, axis_values, name_of, short_model
 from kit.compare.runs import Run, Sample
 from kit.errors import KitError
 from kit.nearest import did_you_mean
-from kit.profile.cell import AXES
+from kit.profile.cell import AXES, OTHER_NAMES, axis_named
 
 AxisValue = str | int | None
 Key = tuple[AxisValue, ...]
@@ -42,7 +42,7 @@ RUN_FIELDS: Mapping[str, Callable[[Run], AxisValue]] = {
     "kit": lambda run: run.headline.kit,
     "suite": lambda run: run.headline.suite,
 }
-TERM = re.compile(r"(?P<axis>[\w.]+)(?P<sign>>=|<=|!=|=|>|<)(?P<values>\S+)")
+TERM = re.compile(r"(?P<axis>[\w.-]+)(?P<sign>>=|<=|!=|=|>|<)(?P<values>\S+)")
 ORDERS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -111,8 +111,8 @@ def completed(axes: TableAxes, samples: Sequence[Sample]) -> TableAxes:
     Raises:
         KitError: no profile has such an axis, one is named twice, or there is a single column.
     """
+    axes = TableAxes(*([named_axis(axis, samples) for axis in names] for names in axes))
     for axis in axes.names:
-        check_axis(axis, samples)
         if axes.names.count(axis) > 1:
             raise KitError(f"{axis} is named twice; give each axis once, in --split, --rows or --columns")
     if axes.columns and len(only := project(samples, axes.columns)) == 1:
@@ -137,13 +137,15 @@ def completed(axes: TableAxes, samples: Sequence[Sample]) -> TableAxes:
     return axes._replace(split=[*axes.split, *heads], rows=rows)
 
 
-def check_axis(axis: str, samples: Sequence[Sample]) -> None:
-    """Raise KitError where no profile has such an axis; it says which there are."""
+def named_axis(name: str, samples: Sequence[Sample]) -> str:
+    """Return the axis that a user calls so; where no profile has one, raise KitError with those that there are."""
     axes = [*axes_of([sample.cell for sample in samples]), *RUN_FIELDS]
+    axis = axis_named(name, axes)
     if axis not in axes:
-        differ = [name for name in axes if len({field(sample, name) for sample in samples}) > 1]
-        meant = did_you_mean(axis, axes) or f"; the cells differ in {', '.join(differ) or 'nothing'}"
-        raise KitError(f"no profile has the axis {axis!r}{meant}")
+        differ = [known for known in axes if len({field(sample, known) for sample in samples}) > 1]
+        meant = did_you_mean(name, [*axes, *OTHER_NAMES]) or f"; the cells differ in {', '.join(differ) or 'nothing'}"
+        raise KitError(f"no profile has the axis {name!r}{meant}")
+    return axis
 
 
 def filter_runs(runs: Iterable[Run], terms: str) -> None:
@@ -157,9 +159,9 @@ def filter_runs(runs: Iterable[Run], terms: str) -> None:
         match = TERM.fullmatch(term)
         if match is None:
             raise KitError(f"--filter {term!r} is no condition; write AXIS=VALUE,VALUE or AXIS>=NUMBER")
-        axis, sign, values = match["axis"], match["sign"], match["values"].split(",")
+        sign, values = match["sign"], match["values"].split(",")
         samples = [sample for run in listed for sample in run.samples.values()]
-        check_axis(axis, samples)
+        axis = named_axis(match["axis"], samples)
         present = list(dict.fromkeys(field(sample, axis) for sample in samples))
         kept = {value for value in present if _is_kept(value, sign, values, term)}
         if not kept:

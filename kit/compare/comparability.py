@@ -23,10 +23,10 @@ from kit.compare.bound_threads import A_CPU_EACH, words_of
 from kit.compare.naming import axes_of
 from kit.compare.rows import BOUND_THREADS, Mismatch
 from kit.errors import KitError
-from kit.profile.cell import AXES, Cell
+from kit.profile.cell import AXES, OWN, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
 from kit.profile.fields import Value
-from kit.profile.schema import CellResult, Launch, Profile
+from kit.profile.schema import CellResult, Launch, Profile, ProgramSource
 from kit.workloads.parity_proof import parity_tolerance
 
 # A hash is compared, never read: eight digits do.
@@ -37,9 +37,12 @@ NONE = "none"
 OF_A_CELL = ("data", "arithmetic", "threads", BOUND_THREADS, "epochs")
 # Axis of a cell -> option of `kit run` that chooses its values.
 OPTIONS = {
-    "workload": "--workload", "backend": "--backend", "task": "--task", "batch": "--batch", "precision": "--dtype",
-    "compile_mode": "--compile-mode", "feed": "--feed", "threads": "--threads",
+    "workload": "--workload", "backend": "--backend", "device": "--device", "task": "--task", "batch": "--batch",
+    "precision": "--dtype", "compile_mode": "--compile-mode", "feed": "--feed", "threads": "--threads",
+    "devices": "--devices",
 }  # fmt: skip
+# A user program is a workload that `--program NAME=FILE.py` names.
+WORKLOAD_OF_PROGRAM = "program"
 # In more axes than these two cells do not ask the same question at all.
 AXES_APART_MAX = 2
 
@@ -143,8 +146,17 @@ def _joined(values: Iterable[str]) -> str:
     return " and ".join(sorted(values))
 
 
-def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cells: Sequence[Cell]) -> KitError:
+class Programs(NamedTuple):
+    """Cells of one side, and where its user programs are."""
+
+    label: str
+    cells: Sequence[Cell]
+    programs: Mapping[str, ProgramSource]
+
+
+def nothing_common(base_side: Programs, side: Programs) -> KitError:
     """Return the error that says in which axes the cells of two sides differ, and what would make one common."""
+    (base_label, base_cells, _), (label, cells, _) = base_side, side
     known_axes = [axis for axis in axes_of([*base_cells, *cells]) if axis != "device"]
     for axes in chain.from_iterable(combinations(known_axes, count) for count in range(1, AXES_APART_MAX + 1)):
         known = {cell.key_without(("device", *axes)): cell for cell in reversed(base_cells)}
@@ -154,11 +166,14 @@ def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cell
                 continue
             values = [[cell.value(axis), base.value(axis)] for axis in axes]
             shown = [["by default" if value is None else value for value in pair] for pair in values]
+            are_programs = base.precision == cell.precision == OWN
+            titles = [WORKLOAD_OF_PROGRAM if are_programs and axis == "workload" else axis for axis in axes]
             apart = ", ".join(
-                f"{axis.replace('_', ' ')} {base_value} in {base_label}, {value} in {label}"
-                for axis, (value, base_value) in zip(axes, shown, strict=True)
+                f"{title.replace('_', ' ')} {base_value} in {base_label}, {value} in {label}"
+                for title, (value, base_value) in zip(titles, shown, strict=True)
             )
-            options = [(OPTIONS[axis], base.value(axis)) for axis in axes if axis in OPTIONS]
+            options = [(OPTIONS[axis], base.value(axis)) for axis in titles if axis in OPTIONS]
+            options += _renamed(base_side, side) if WORKLOAD_OF_PROGRAM in titles else []
             options += [("--parameter", f"{axis}={base.value(axis)}") for axis in axes if axis not in AXES]
             given = " ".join(f"{option} {value}" for option, value in options if value is not None)
             left_out = " ".join(option for option, value in options if value is None)
@@ -167,6 +182,18 @@ def nothing_common(base_label: str, base_cells: Sequence[Cell], label: str, cell
             return NotComparableError(f"no cell is in both: {apart}; {remedy}")
     has = [f"{side} has {here[0].key if here else 'none'}" for side, here in ((base_label, base_cells), (label, cells))]
     return NotComparableError(f"no cell is in both: {'; '.join(has)}; compare runs of the same suite")
+
+
+def _renamed(base_side: Programs, side: Programs) -> list[tuple[str, str]]:
+    """Return the options that give the programs of a side the names of the baseline's: of like functions, in order."""
+    left = dict(side.programs)
+    options = []
+    for name, base in base_side.programs.items():
+        alike = [other for other, source in left.items() if source.function == base.function]
+        source = left.pop(next(iter(alike or left))) if left else None
+        if source is not None:
+            options.append((source.words(name)[0], source.words(name)[1]))
+    return options or [("--program", f"{base_side.cells[0].workload}=FILE.py")]
 
 
 def refusal(mismatch: Mismatch) -> KitError:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kit.compare.axes import CELL, GROUP, SIDE, Key, TableAxes, completed, field, project, words
 from kit.compare.comparability import (
     NotComparableError,
+    Programs,
     apart_in_threads,
     blocking,
     cell_mismatches,
@@ -424,7 +425,8 @@ def _check(layout: Layout, groups: Sequence[GroupRows], *, is_shown: bool) -> No
     on_base = {sample.key for sample in base.samples}
     if not any(sample.key in on_base and sample.side != base.label for sample in layout.samples):
         cells = [[sample.cell for sample in side.samples] for side in (base, later)]
-        raise nothing_common(base.label, cells[0], later.label, cells[1])
+        programs = [dict(chain.from_iterable(run.programs.items() for run in side.runs)) for side in (base, later)]
+        raise nothing_common(*map(Programs, (base.label, later.label), cells, programs))
     compared = [row for group in groups for row in group.rows if not row.is_baseline and row.key in on_base]
     if not is_shown and all(row.blocked for row in compared):
         raise refusal(compared[0].blocked[0])

@@ -11,7 +11,7 @@ from kit.compare.runs import Sample
 from kit.compare.table import LaunchRow, known_mean
 from kit.devices import DEVICES
 from kit.profile.cell import Cell
-from kit.profile.fields import Value
+from kit.profile.fields import Reason, Value
 from kit.profile.instruments import Energy, EnergyKind
 
 HOST = "cpu"
@@ -38,17 +38,17 @@ class LaunchEnergy(NamedTuple):
 def device_entries(cell: Cell, entries: Iterable[Energy]) -> list[Energy]:
     """Return the entries that together are the cell's device, with their joules or why there are none.
 
-    Those of its best source, whether that gave any or not; an external meter's, where somebody gave one, are of the
-    whole machine and go before all.
+    Those of its best source, whether that gave any or not. Where somebody gave an external meter's log, they are the
+    meter's, also where it gave none: joules of the machine beside those of a board would be two quantities in one
+    column.
     """
     listed, device = list(entries), DEVICES.get(cell.device)  # a profile may be of a kit that has another kind
-    metered = [energy for energy in listed if energy.tier == "external_meter"]
-    if any(energy.joules_j for energy in metered):
+    if metered := [energy for energy in listed if energy.tier == "external_meter"]:
         return metered
     names = device.joule_sensors_among(energy.sensor for energy in listed) if device else []
     whole = [energy for energy in listed if energy.sensor in names]
     is_whole = bool(whole) and (cell.device == HOST or len(whole) == cell.devices)
-    return whole if is_whole else metered
+    return whole if is_whole else []
 
 
 def device_power_w(entries: Sequence[Energy]) -> float | None:
@@ -108,6 +108,14 @@ def energies(sample: Sample) -> list[tuple[LaunchRow, LaunchEnergy]]:
         return [(launch, energy) for launch, energy in drawn if energy is not None]
 
     return sample.once("energies", compute)
+
+
+def refusals(sample: Sample) -> list[tuple[str, Reason]]:
+    """Return sensor and reason of each refusal that left a cell without joules; nothing of one that has some."""
+    if energies(sample):
+        return []
+    entries = (entry for launch in sample.launches for entry in launch_entries(launch))
+    return [(entry.sensor, entry.reason) for entry in entries if entry.reason is not None]
 
 
 def sample_joules(_sample: Sample, launch: LaunchRow) -> float | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import io
 import math
 from array import array
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +31,20 @@ from kit.compare.rows import Note
 from kit.errors import KitError
 from kit.files import open_limited
 from kit.profile.cell import Cell
+from kit.profile.facts import BARE_METAL, Identity
 from kit.profile.fields import Reason, reason
 from kit.profile.instruments import NO_SENSOR, Energy, EnergyKind, SensorReport
 from kit.profile.schema import Launch, Profile, StateSpan
-from kit.stats.window_energy import ERROR_SHARE_MAX, Joules, Refusal, Window, block_energy, parts_energy
+from kit.stats.window_energy import (
+    ERROR_SHARE_MAX,
+    REPEATS_FROM,
+    Joules,
+    Refusal,
+    Window,
+    block_energy,
+    parts_energy,
+    refresh_ns,
+)
 
 SENSOR = "meter"
 # Header -> whether its values add up.
@@ -55,8 +64,20 @@ READING_MAX = 1e17
 CELL_MAX = 48
 
 
+# A computer that runs a framework draws at least this. A log in kilowatts is below it.
+MACHINE_LEAST_W = 1.0
+# The most that a chassis, a logical CPU and an accelerator draw at the plug, generously: 384 logical CPUs draw about
+# 1 kW, a board up to 1.4 kW. A log in milliwatts is beyond that. A guest does not see all of the machine that is
+# metered; the largest with a plug of its own draw about 20 kW.
+CHASSIS_MOST_W, CPU_MOST_W, ACCELERATOR_MOST_W, HOST_MOST_W = 5_000.0, 25.0, 3_000.0, 30_000.0
+
+
 class MeterFileError(KitError):
     """A file that cannot be read as a meter's."""
+
+
+class OtherTimeError(KitError):
+    """A run during which the meter read nothing."""
 
 
 class MeterReadings(NamedTuple):
@@ -67,6 +88,7 @@ class MeterReadings(NamedTuple):
     is_counter: bool
     spacing_ns: int  # the usual time between two readings
     error_ns: int = 0  # of `at_ns`
+    period_ns: int = 0  # between fresh values of the sensor behind the log; at least the spacing
 
 
 def read_meter(file: Path) -> MeterReadings:
@@ -157,13 +179,27 @@ class Meter:
     def __init__(self, file: Path) -> None:
         self._file, self._readings = file, read_meter(file)
         self._hardware: str | None = None
-        self._used, self._error_ns = 0, 0
+        self._used, self._error_ns, self._period_ns = 0, 0, 0
+        self._other_time: OtherTimeError | None = None
+
+    def replaces_joules_of(self, label: str, profile: Profile) -> Profile:
+        """Return the profile with the meter's joules, or why there are none: also where it read nothing in the run.
+
+        Raises:
+            KitError: as `added_to`.
+        """
+        try:
+            return self.added_to(label, profile)
+        except OtherTimeError as error:
+            self._other_time = self._other_time or error
+            return _metered(profile, Refusal("meter_read_nothing", {}), math.inf)
 
     def added_to(self, label: str, profile: Profile) -> Profile:
         """Return the profile with the meter's joules over each of its blocks for energy, or why there are none.
 
         Raises:
-            KitError: it lacks UTC at an end, the meter read nothing in it, or it is from a second machine.
+            OtherTimeError: the meter read nothing in it.
+            KitError: it lacks UTC at an end, or it is from a second machine.
         """
         hardware = profile.identity.hardware_sha256
         if self._hardware not in (None, hardware):
@@ -171,12 +207,6 @@ class Meter:
         series = self._series(label, profile.state)
         # A profile that could not be aligned does not say which machine the readings are from.
         self._hardware = hardware
-        for result in profile.cells:
-            known = [energy for launch in result.launches for energy in launch.energy]
-            has_long = any(energy.kind == "steady" and energy.begin_ns is not None for energy in known)
-            for launch in result.launches:
-                entries = _entries(result.cell, launch, series, has_long=has_long)
-                launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
         report = SensorReport(
             name=SENSOR,
             quantity="energy" if series.is_counter else "power",
@@ -185,14 +215,24 @@ class Meter:
             source=str(self._file),
             status="measured",
             counter=series.is_counter,
-            update_period_ns=series.spacing_ns,
+            update_period_ns=series.period_ns,
         )
+        profile = _metered(profile, series, _machine_most_w(profile.identity))
         return replace(profile, sensors=[*profile.sensors, report])
 
     def note(self) -> Note:
-        """Return what was read, and how well it is aligned at worst."""
-        values = {"spacing_s": self._readings.spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
-        return Note(what=reason("meter", file=self._file.name, readings=self._used, **values))
+        """Return what was read, and how well it is aligned at worst.
+
+        Raises:
+            OtherTimeError: it read nothing in any of the runs.
+        """
+        if self._other_time is not None and not self._used:
+            raise self._other_time
+        spacing_ns, period_ns = self._readings.spacing_ns, self._period_ns
+        values = {"spacing_s": spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
+        values |= {"period_s": period_ns / 1e9} if period_ns > REPEATS_FROM * spacing_ns else {}
+        code = "meter_repeats" if "period_s" in values else "meter"
+        return Note(what=reason(code, file=self._file.name, readings=self._used, **values))
 
     def _series(self, label: str, span: StateSpan) -> MeterReadings:
         """Return the readings of a run on its own clock, with one reading before it and one after it."""
@@ -202,7 +242,7 @@ class Meter:
         if first == last:
             ends = (EPOCH + int(ns) // 1_000 * MICROSECOND for ns in (utc_begin, utc_end, *readings.at_ns[[0, -1]]))
             begin, end, first_read, last_read = (f"{moment:%Y-%m-%d %H:%M:%S}" for moment in ends)
-            raise KitError(
+            raise OtherTimeError(
                 f"{self._file} has no reading during {label}: the run took {begin} to {end} UTC, "
                 f"the file covers {first_read} to {last_read} UTC"
             )
@@ -210,8 +250,12 @@ class Meter:
         since_ns = (readings.at_ns[inside] - utc_begin) * ((raw_end - raw_begin) / (utc_end - utc_begin))
         at_ns: NDArray[np.int64] = raw_begin + np.rint(since_ns).astype(np.int64)
         error_ns = clock_error_ns + readings.spacing_ns // 2
+        values, period_ns = readings.values[inside], readings.spacing_ns
+        if not readings.is_counter:  # a counter's own rises show its period
+            period_ns = max(period_ns, round(refresh_ns(at_ns.astype(np.float64), values)))
         self._used, self._error_ns = self._used + int(last - first), max(self._error_ns, error_ns)
-        return readings._replace(at_ns=at_ns, values=readings.values[inside], error_ns=error_ns)
+        self._period_ns = max(self._period_ns, period_ns)
+        return readings._replace(at_ns=at_ns, values=values, error_ns=error_ns, period_ns=period_ns)
 
 
 def _clocks(label: str, span: StateSpan) -> tuple[Window, Window, int]:
@@ -234,62 +278,106 @@ def _clocks(label: str, span: StateSpan) -> tuple[Window, Window, int]:
     return (utc_begin, max(utc_end, utc_begin + 1)), (raw_begin, raw_end), widths_ns + unknown_ns
 
 
-def _entries(cell: Cell, launch: Launch, series: MeterReadings, *, has_long: bool) -> list[Energy]:
-    """Return the meter's entries of a launch, with joules and the error of the alignment, or why there are none.
+def _machine_most_w(identity: Identity) -> float:
+    """Return the most that a machine may draw; of a guest, which does not know its host, that of the largest."""
+    cpus = identity.integer("cpu.cores_logical")
+    if cpus is None or identity.text("hypervisor") != BARE_METAL:
+        return HOST_MOST_W
+    return CHASSIS_MOST_W + CPU_MOST_W * cpus + ACCELERATOR_MOST_W * len(identity.accelerators())
 
-    They are for the blocks that sensors have entries for, or that were measured for the meter; without a long block
-    also for all blocks together. A long block is one window. Windows of parts, as of a compilation, are interpolated
-    between readings.
+
+def _metered(profile: Profile, series: MeterReadings | Refusal, most_w: float) -> Profile:
+    """Return the profile with entries of the meter; `most_w`: more is not believed."""
+    for result in profile.cells:
+        known = [energy for launch in result.launches for energy in launch.energy]
+        has_long = any(energy.kind == "steady" and energy.begin_ns is not None for energy in known)
+        for launch in result.launches:
+            parts = _parts(result.cell, launch, has_long=has_long)
+            entries = [_entry(part, series, most_w) for part in parts]
+            launch.energy = [*(energy for energy in launch.energy if energy.sensor != NO_SENSOR), *entries]
+    return profile
+
+
+class _Part(NamedTuple):
+    """A part of a launch that is to have an entry of the meter; without windows it is not known when it ran."""
+
+    kind: EnergyKind
+    is_block: bool  # one long block; else its ends are interpolated between readings
+    samples: int
+    steps: int
+    windows: list[Window]
+
+
+def _parts(cell: Cell, launch: Launch, *, has_long: bool) -> list[_Part]:
+    """Return the blocks that sensors have entries for, or that were measured for the meter.
+
+    Without a long block also all blocks together. A long block is one window. Where sensors have an entry of some
+    kind, the meter has one, so that theirs is not taken for it.
     """
     known = {(energy.kind, energy.begin_ns): energy for energy in launch.energy if energy.kind != "fit"}
-    wanted: list[tuple[EnergyKind, bool, int, int, list[Window]]] = [
-        (kind, kind != "steady", energy.samples, energy.steps or 0, [(begin_ns, begin_ns + energy.block_ns)])
+    parts = [
+        _Part(kind, kind == "steady", energy.samples, energy.steps or 0, [(begin_ns, begin_ns + energy.block_ns)])
         for (kind, begin_ns), energy in known.items()
         if begin_ns is not None
     ]
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
     windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
     if windows and not has_long:
-        wanted.append((cell.traits.energy, True, steps * cell.batch, steps, windows))
-    entries = []
-    for kind, is_parts, samples, steps, windows in wanted:
-        block_ns = sum(end_ns - begin_ns for begin_ns, end_ns in windows)
-        energy = _energy(series, windows, block_ns, is_parts=is_parts)
-        if isinstance(energy, Refusal):
-            why = Reason(code=energy.code, values={**energy.values})
-            fields: dict[str, Any] = {"joules_j": None, "window_ns": None, "reason": why}
-        else:
-            fields = energy._asdict()
-            fields["error_fraction"] += series.error_ns / energy.window_ns
-        method = "counter_between_updates" if series.is_counter else "power_trapezoids"
-        entries.append(
-            Energy(
-                sensor=SENSOR,
-                samples=samples,
-                block_ns=block_ns,
-                kind=kind,
-                tier="external_meter",
-                method="between_readings" if is_parts else method,
-                begin_ns=windows[0][0],
-                steps=steps,
-                align_error_ns=series.error_ns,
-                **fields,
-            )
-        )
-    return entries
+        parts.append(_Part(cell.traits.energy, False, steps * cell.batch, steps, windows))
+    lacking = dict.fromkeys(energy.kind for energy in launch.energy).keys() - {part.kind for part in parts}
+    return [*parts, *(_Part(kind, False, 0, 0, []) for kind in sorted(lacking))]
 
 
-def _energy(series: MeterReadings, windows: Sequence[Window], block_ns: int, *, is_parts: bool) -> Joules | Refusal:
+def _entry(part: _Part, series: MeterReadings | Refusal, most_w: float) -> Energy:
+    """Return the meter's entry of a part, with joules and the error of the alignment, or why there are none."""
+    block_ns = sum(end_ns - begin_ns for begin_ns, end_ns in part.windows)
+    energy: Joules | Refusal
+    if isinstance(series, Refusal):
+        energy, method, align_error_ns = series, None, None
+    else:
+        energy, align_error_ns = _joules(part, series, block_ns, most_w), series.error_ns
+        of_block = "counter_between_updates" if series.is_counter else "power_trapezoids"
+        method = of_block if part.is_block else "between_readings"
+    fields: dict[str, Any] = {"joules_j": None, "window_ns": None}
+    if isinstance(energy, Refusal):
+        fields["reason"] = Reason(code=energy.code, values={**energy.values})
+    else:
+        fields = energy._asdict()
+        fields["error_fraction"] += (align_error_ns or 0) / energy.window_ns
+    return Energy(
+        sensor=SENSOR,
+        samples=part.samples,
+        block_ns=block_ns,
+        kind=part.kind,
+        tier="external_meter",
+        method=method,
+        begin_ns=part.windows[0][0] if part.windows else None,
+        steps=part.steps,
+        align_error_ns=align_error_ns,
+        **fields,
+    )
+
+
+def _joules(part: _Part, series: MeterReadings, block_ns: int, most_w: float) -> Joules | Refusal:
+    """Return what the meter read over a part; `most_w`: a mean power beyond this is not believed."""
+    if not part.windows:
+        return Refusal("energy_block_without_time", {})
     if series.error_ns > (most_ns := ERROR_SHARE_MAX * block_ns):
         return Refusal("meter_misaligned", {"error_s": series.error_ns / 1e9, "most_s": most_ns / 1e9})
-    (begin_ns, _), (_, end_ns) = windows[0], windows[-1]
+    (begin_ns, _), (_, end_ns) = part.windows[0], part.windows[-1]
     first, last = np.searchsorted(series.at_ns, (begin_ns, end_ns))
     near = slice(max(0, int(first) - 2), int(last) + 2)
     at_ns, values = series.at_ns[near].tolist(), series.values[near].tolist()
     if not at_ns:
         return Refusal("energy_low_coverage", {"coverage_pct": 0.0, "needed_pct": 100.0})
-    if is_parts:
-        return parts_energy(at_ns, values, windows, series.spacing_ns, is_counter=series.is_counter)
-    return block_energy(
-        at_ns, values, begin_ns, end_ns, series.spacing_ns, is_counter=series.is_counter, is_each_fresh=True
-    )
+    is_counter, period_ns = series.is_counter, series.period_ns
+    if part.is_block:
+        read = block_energy(at_ns, values, begin_ns, end_ns, period_ns, is_counter=is_counter, is_each_fresh=True)
+    else:
+        read = parts_energy(at_ns, values, part.windows, period_ns, is_counter=is_counter)
+    if isinstance(read, Refusal):
+        return read
+    power_w = read.joules_j / read.window_ns * 1e9
+    if MACHINE_LEAST_W <= power_w <= most_w:
+        return read
+    return Refusal("meter_implausible", {"power_w": power_w, "least_w": MACHINE_LEAST_W, "most_w": most_w})

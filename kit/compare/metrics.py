@@ -26,7 +26,7 @@ from kit.compare.fits import (
     scored,
     total_ns,
 )
-from kit.compare.joules import DRAWN, HOST, drawn, sample_joules, step_joules, tier
+from kit.compare.joules import DRAWN, HOST, drawn, refusals, sample_joules, step_joules, tier
 from kit.compare.ratios import Metric, adjusted, figure_values
 from kit.compare.runs import Run, Sample
 from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
@@ -434,6 +434,8 @@ _METRICS = [
         Metric(f"energy_{name}", title, unit, read=drawn(read), part="energy", holds=HELD.get(name, float))
         for name, title, unit, read in DRAWN
     ),
+    Metric("energy_refusal", holds=str, part="energy", runs=lambda codes: codes[0],
+           read=lambda sample: next((why.code for _, why in refusals(sample)), None)),
     Metric("fit_epochs", holds=int, part="fit",
            read=fitted(lambda fits: fits[0][1].epochs), runs=lambda values: values[0]),
     Metric("fit_updates", holds=int, part="fit",

@@ -9,7 +9,7 @@ from statistics import median
 from kit.compare.bound_threads import A_CPU_EACH
 from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
-from kit.compare.joules import HOST, launch_entries
+from kit.compare.joules import HOST, refusals
 from kit.compare.naming import axis_values
 from kit.compare.rows import BOUND_THREADS, GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
@@ -26,7 +26,9 @@ from kit.workloads.device_operations import networks_among
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
 # Notes on cycles, of which a run has one each.
-ON_CYCLES = ("cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count")
+ON_CYCLES = (
+    "cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count", "blocks_cut",
+)  # fmt: skip
 # What disturbs a block by taking CPUs.
 OF_CPUS = {"cpus", CPUS_MEAN}
 # "sha256:" and what tells images apart, as `docker images` shows it.
@@ -45,7 +47,12 @@ def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: b
     """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`."""
     run = run_of(label, profile, by, all_cycles=all_cycles)
     run.headline = headline_of(label, profile, run.table)
-    run.notes = [*run_notes(label, profile), *left_out_notes(label, run.rounds)]
+    run.notes = [
+        *run_notes(label, profile),
+        *left_out_notes(label, run.rounds),
+        *cut_notes(label, run.table),
+        *_refusal_notes(run, f" · {label}"),
+    ]
     return run
 
 
@@ -169,18 +176,31 @@ def _energy_notes(run: Run, rows: Sequence[Row]) -> list[Note]:
         if errors:
             values["error_pct"] = 100 * max(errors)
         notes.append(note(f"energy_{tier}" if errors else "energy_tier_unknown", **values))
+    refused = _refusal_notes(run)
     if notes:
-        return notes
+        return [*notes, *refused]
     on_cpu = (row for row in rows if row.cell.device == "cpu" and not row.is_operation)
     has_cpu_time = any(row.value("cpu_per_sample_ns") is not None for row in on_cpu)
-    return [_why_no_joules(run), *([note("cpu_seconds")] if has_cpu_time else [])]
+    return [*(refused or [_why_no_joules(run)]), *([note("cpu_seconds")] if has_cpu_time else [])]
+
+
+def _refusal_notes(run: Run, whose: str = "") -> list[Note]:
+    """Return why cells of a run have no joules although a sensor was read: a note for each sensor and kind of reason.
+
+    `whose`: behind the name of each row.
+    """
+    seen: dict[tuple[str, str], tuple[Reason, dict[str, None]]] = {}
+    for sample in run.samples.values():
+        for sensor, why in refusals(sample):
+            rows = seen.setdefault((sensor, why.code), (why, {}))[1]
+            rows[f"{sample.name}{whose}"] = None
+    return [
+        note("energy_refused", why, sensor=sensor, rows=", ".join(rows)) for (sensor, _), (why, rows) in seen.items()
+    ]
 
 
 def _why_no_joules(run: Run) -> Note:
-    """Return why no cell of a run has joules: refused, no sensor, not asked for, or its round was not reached."""
-    for entry in (entry for launch in run.table for entry in launch_entries(launch)):
-        if entry.reason is not None:
-            return note("energy_refused", entry.reason)
+    """Return why no cell of a run has joules, and none was refused: no sensor, not asked for, or not reached."""
     profile = run.profile
     sources = {device.energy_source for result in profile.cells if (device := DEVICES.get(result.cell.device))}
     meters = [
@@ -222,6 +242,13 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
     notes += [note("device_idle", kind=kind, model=model) for kind, model in devices_idle(profile.identity, cells)]
     if profile.suite.programs:
         notes.append(note("own_programs"))
+    unchecked = {
+        result.cell.workload: launch.output_unchecked
+        for result in profile.cells
+        for launch in result.launches
+        if launch.output_unchecked is not None
+    }
+    notes += [note("output_unchecked", why, program=name) for name, why in unchecked.items()]
     if SYNTHETIC in profile.suite.data.values():
         notes.append(note("data_synthetic", profile.suite.data_reason))
     return notes
@@ -255,6 +282,12 @@ def left_out_notes(label: str, rounds: CleanRounds) -> list[Note]:
                 values["reasons"] = ", ".join(sorted({why for cycles in seen for why in cycles.reasons}))
             notes.append(note(code, **values, profile=label))
     return notes
+
+
+def cut_notes(label: str, table: BlockTable) -> list[Note]:
+    """Return how many blocks of a run were cut, whether they count or not."""
+    cut, blocks = sum(launch.blocks.cut() for launch in table), sum(len(launch.blocks.steps) for launch in table)
+    return [note("blocks_cut", cut=cut, blocks=blocks, profile=label)] if cut else []
 
 
 def notes_between(groups: Sequence[GroupRows], *, is_like: bool = True) -> list[Note]:

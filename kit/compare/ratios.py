@@ -245,16 +245,20 @@ def adjusted(metric: Metric, sample: Sample, raw: Callable[[Sample], float | Non
 
 
 def contended(a: Sample, b: Sample) -> float | None:
-    """Return what others took of the CPUs beside two cells, if that could change their ratio; None: it could not.
+    """Return what others took of the CPUs beside two cells, if there is no verdict on them then; None: there is one.
 
-    Unlike cells lose unlike shares of their time to others.
+    There is none where no cycle counts. Unlike cells lose unlike shares of their time to others, so that there is none
+    on them, either, where others took much in the cycles that count.
     """
+    if a.cell_group is None:
+        return None
     fewer, more = sorted((a.threads, b.threads))
     is_like = all(getattr(a.cell, axis) == getattr(b.cell, axis) for axis in UNLIKE)
-    if (is_like and (not fewer or more < THREADS_UNLIKE * fewer)) or a.cell_group is None:
-        return None
+    is_like = is_like and (not fewer or more < THREADS_UNLIKE * fewer)
     is_disturbed = a.cell_group.is_disturbed(a.cell_key, b.cell_key)
-    if not is_disturbed and all(100 * launch.taken_most < TAKEN_BAD_PCT for launch in (*a.measured, *b.measured)):
+    if not is_disturbed and (
+        is_like or all(100 * launch.taken_most < TAKEN_BAD_PCT for launch in (*a.measured, *b.measured))
+    ):
         return None
     part = a.cell_group.part_of(a.cell_key, b.cell_key)
     taken_pct = max(sample.contention_pct(None if part is None else part.key) for sample in (a, b))

@@ -34,7 +34,7 @@ from kit.compare.table import BlockTable, LaunchRow
 from kit.printable import printable_line
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.profile.schema import PART, CellResult, Group, Profile, ProgramSource
 from kit.profile.store import canonical_json
 from kit.stats.sessions import RunLevel
 
@@ -215,11 +215,13 @@ class Run:
     hardware: str = field(init=False)  # hash of what no update of software changes
     host: str = field(init=False)  # hash of its machine's name; empty: of a container, whose name is drawn anew
     compared: list[str] = field(init=False)  # axes that its groups compare over
+    programs: dict[str, ProgramSource] = field(init=False)  # user programs, by name
     without_all_reduce: set[str] = field(init=False)  # variants whose devices average nothing
 
     def __post_init__(self) -> None:
         profile, machine = self.profile, self.profile.identity
         self.id, self.given_label, self.compared = profile.id, printable_line(profile.label), profile.suite.compare
+        self.programs = profile.suite.programs
         self.without_all_reduce = {variant.name for variant in profile.suite.variants if not variant.all_reduces}
         self.identity = canonical_json(machine.setup())
         self.hardware, self.host = machine.hardware_sha256, machine.host

@@ -80,13 +80,7 @@ def identity(
     """Identify this machine, once a run; `software` explains the arguments."""
     cpu_info = CpuInfo()  # it works while the others are asked
     reasons: dict[str, Reason] = {}
-    accelerators: list[Accelerator] = []
-    for kind, device in DEVICES.items():
-        listed = device.listed()
-        if isinstance(listed, Reason):
-            reasons[kind] = listed
-        else:
-            accelerators += listed
+    accelerators = _accelerators(reasons)
     installed = software(reasons, pythons, packages, prefixes, names_only=names_only)
     facts = {
         **processor(reasons, cpu_info.answer()),
@@ -100,6 +94,24 @@ def identity(
     facts = {name: private.cleaned(value) if isinstance(value, str) else value for name, value in facts.items()}
     known = {private.cleaned(name): why for name, why in reasons.items()}
     return hashed(Identity(facts=facts, reasons=known))
+
+
+def identity_of_devices() -> Identity:
+    """Identify the accelerators alone, for a run that measures nothing: no process is started."""
+    reasons: dict[str, Reason] = {}
+    return hashed(Identity(facts=device_facts(_accelerators(reasons)), reasons=reasons))
+
+
+def _accelerators(reasons: dict[str, Reason]) -> list[Accelerator]:
+    """Return the accelerators of every kind; `reasons` gets why a kind cannot be listed."""
+    accelerators: list[Accelerator] = []
+    for kind, device in DEVICES.items():
+        listed = device.listed()
+        if isinstance(listed, Reason):
+            reasons[kind] = listed
+        else:
+            accelerators += listed
+    return accelerators
 
 
 def hashed(plain: Identity) -> Identity:

@@ -102,6 +102,15 @@ PREFIXES = {"batch": "b", "devices": "x", "threads": "t"}
 LEFT_OUT = {"threads": None, "variant": DEFAULT_VARIANT}
 KEY_PARTS = [(axis, PREFIXES.get(axis, ""), LEFT_OUT.get(axis, "")) for axis in AXES]
 _coordinates = attrgetter(*AXES)
+# What else an axis is called, in options and in tables.
+OTHER_NAMES = {"program": "workload", "network": "workload", "framework": "backend", "dtype": "precision"}
+
+
+def axis_named(name: str, known: Collection[str] = AXES) -> str:
+    """Return the axis that is called so, if it is among the `known` ones; else the name as it is."""
+    written = name.replace("-", "_")
+    axis = OTHER_NAMES.get(written, written)
+    return axis if name not in known and axis in known else name
 
 
 @lru_cache(maxsize=4096)  # many profiles have the same cells

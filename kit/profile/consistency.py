@@ -234,6 +234,8 @@ def _blocks_are_fine(launches: Sequence[Blocks]) -> bool:
         medians_ns += blocks.median_ns
         steps += blocks.steps
         shortest_ns = min(shortest_ns, sum(span_ns))
+        if blocks.planned_steps and not all(map(le, blocks.steps, blocks.planned_steps)):
+            return False
         growing = blocks.counters.copy()
         growing.pop(SHRINKING, None)
         for values in growing.values():
@@ -343,6 +345,8 @@ def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:
     # A step takes a nanosecond at least.
     if not all(map(le, blocks.steps, blocks.duration_ns)):
         raise CheckError("Expected no more steps than nanoseconds", f"{where}.steps")
+    if blocks.planned_steps and not all(map(le, blocks.steps, blocks.planned_steps)):
+        raise CheckError("Expected no more steps than were planned", f"{where}.planned_steps")
     if max(filter(None, blocks.median_ns), default=0) > most_ns:
         raise CheckError("Expected times within the span of their block", f"{where}.median_ns")
     # Of ranks the begin is the first one's and the span the slowest one's: they may overlap a little.

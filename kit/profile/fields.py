@@ -28,8 +28,8 @@ CPU_MAX: Final = 1 << 16
 BATCH_MAX: Final = 2**40
 # A parameter is a width, a length or a depth of a network.
 PARAMETER_MAX: Final = 2**31 - 1
-# A round takes seconds at least, so that these take days; a plan of more would fill the memory.
-ROUNDS_MAX: Final = 100_000
+# A round takes seconds at least, so that these take weeks.
+ROUNDS_MAX: Final = 1_000_000
 
 # JSON has no largest integer, but arithmetic has one: a longer one overflows where it is divided.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]

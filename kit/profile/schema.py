@@ -13,9 +13,10 @@ Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from itertools import compress
-from operator import add
+from operator import add, lt
 from pathlib import Path
 from typing import Literal
 
@@ -122,7 +123,8 @@ class Blocks(msgspec.Struct, kw_only=True):
                           └───────────────────────────── span_ns ──────────────────────────────────┘
 
     A block's step time is duration_ns / steps. Counters are differences between the two edges; per step means per step
-    of all that ran between them.
+    of all that ran between them. A block that took several times as long as planned was cut: it has fewer steps than
+    planned, and their whole time.
     """
 
     cycle: list[Count] = []
@@ -134,6 +136,7 @@ class Blocks(msgspec.Struct, kw_only=True):
     median_ns: list[TimeNs | None] = []  # of steps that were waited for one by one; null: none was
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
+    planned_steps: list[Positive] = []  # more than `steps` in a block that was cut; empty: not recorded
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
@@ -142,6 +145,7 @@ class Blocks(msgspec.Struct, kw_only=True):
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
             and len(self.waited_steps) in (0, count) and len(self.per_wait) in (0, count)
+            and len(self.planned_steps) in (0, count)
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
@@ -158,6 +162,10 @@ class Blocks(msgspec.Struct, kw_only=True):
         """Return the blocks for which `keep` is true."""
         lists = {name: [*compress(getattr(self, name), keep)] for name in self.__struct_fields__ if name != "counters"}
         return Blocks(**lists, counters={name: [*compress(values, keep)] for name, values in self.counters.items()})
+
+    def cut(self) -> int:
+        """Return how many blocks were cut."""
+        return sum(map(lt, self.steps, self.planned_steps))
 
     def raw_steps(self) -> list[int]:
         """Return how many steps of each block have a time of their own in the sidecar, lead-in steps included."""
@@ -312,6 +320,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}  # of the framework that decide its arithmetic and kernels on an accelerator
     empty_wait_ns: SpanNs | None = None  # on an accelerator: of a wait with nothing to wait for, by the framework's own
     device_events: DeviceEvents | None = None  # where the framework has them
+    output_unchecked: Reason | None = None  # why infinities and NaN were not looked for in what a user program returns
     fit: Fit | None = None
     parity: Parity | None = None
     kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
@@ -371,6 +380,10 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
 
 
+# The function of a program's file, where none is named.
+DEFAULT_FUNCTION = "program"
+
+
 class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the function is that makes a network of the user's own, and what its file held."""
 
@@ -379,6 +392,18 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     module: str | None = None  # under which it is imported; null: the file is run by its path
     takes_task: bool  # it takes the task as an argument; otherwise it has one task
     sha256: str  # of the file; what it imports is not in it
+
+    @property
+    def text(self) -> str:
+        """What names it on a command line: ``my_model.py:function``."""
+        where = self.path if self.module is None else self.module
+        return where if self.function == DEFAULT_FUNCTION else f"{where}:{self.function}"
+
+    def words(self, name: str) -> list[str]:
+        """Return the words of `kit run` for it as program `name`, as a shell takes them: a path has `~` for home."""
+        text = self.text
+        quoted = f'"$HOME"/{shlex.quote(text[2:])}' if text.startswith("~/") else shlex.quote(text)
+        return ["--program", f"{shlex.quote(name)}={quoted}"]
 
 
 def file_sha256(path: str | Path) -> str | None:

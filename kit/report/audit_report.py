@@ -13,9 +13,11 @@ leave out what cannot be checked: kit audit quick.json --without parity,…
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from kit.audit.finding import SEVERITIES, Audit, Finding, NotChecked, Severity, at_least
@@ -23,6 +25,7 @@ from kit.audit.remedies import REMEDIES
 from kit.audit.rule import sentences
 from kit.audit.subject import MeasuredRun
 from kit.compare.naming import cell_names, titles
+from kit.documentation import page
 from kit.profile.schema import Profile
 from kit.report.machine_report import machine_lines
 from kit.report.reasons_in_words import filled, sentence
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 STYLES: Mapping[Severity, str] = {"bad": "red", "warning": "yellow", "note": ""}
 NOUNS: Mapping[Severity, str] = {"bad": "bad finding", "warning": "warning", "note": "note"}
-RULES = "docs/reference/audit"
+RULES = page("reference/audit/index.md")
 # More than these are a list nobody reads: JSON has all.
 REASONS_MAX, NAMES_MAX = 3, 3
 # Label of a profile -> the name of each cell and group in it by its key.
@@ -55,14 +58,31 @@ def evidence(finding: Finding, who: str) -> str:
     return filled(sentences(), finding.code, {"who": who, **because, **finding.values})
 
 
-def remedy(finding: Finding) -> str | None:
-    """Return what to try against a finding, without a full stop."""
+def remedy(finding: Finding, file: str = "") -> str | None:
+    """Return what to try against a finding, without a full stop; `file` is that of its profile, as a shell takes it."""
     what = finding.remedy
-    return None if what is None else filled(REMEDIES, what.code, what.values)
+    if what is None:
+        return None
+    named = {"file": file or shlex.quote(f"{finding.profile}.json")} if what.code in REMEDIES else {}
+    return filled(REMEDIES, what.code, named | what.values)
 
 
-def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, command: str) -> Report:
-    """Return the report; findings as severe as `fail_on` are its failures, and `command` is what was run."""
+def audit_report(
+    audit: Audit,
+    runs: Sequence[MeasuredRun],
+    fail_on: Severity,
+    command: str,
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> Report:
+    """Return the report.
+
+    Args:
+        audit: of all runs.
+        runs: that were audited.
+        fail_on: findings as severe as this are its failures.
+        command: that was run.
+        files: the file of each run by its label, as a shell takes it.
+    """
     by_label = {run.label: run for run in runs}
 
     @cache
@@ -82,7 +102,7 @@ def audit_report(audit: Audit, runs: Sequence[MeasuredRun], fail_on: Severity, c
     rows: defaultdict[str, list[list[TableCell]]] = defaultdict(list)  # by label
     for alike in lines.values():
         label = alike[0].profile
-        rows[label] += _rows(alike, names, len(by_label[label].profile.cells))
+        rows[label] += _rows(alike, names, len(by_label[label].profile.cells), files.get(label, ""))
     columns = [Column("", right=False), Column("", right=False), Column("", right=False, folds=True)]
     who = runs[0].label if len(runs) == 1 else counted(len(runs), "profile")
     cells = counted(sum(len(run.profile.cells) for run in runs), "cell")
@@ -130,10 +150,10 @@ def _counts(lines: Collection[Sequence[Finding]]) -> str:
     return ", ".join(parts) or "no finding"
 
 
-def _rows(alike: Sequence[Finding], names: SubjectNames, cells: int) -> list[list[TableCell]]:
+def _rows(alike: Sequence[Finding], names: SubjectNames, cells: int, file: str) -> list[list[TableCell]]:
     """Return the line of some findings that say the same, the worst first, and what to try."""
     worst = alike[0]
-    words, tried = evidence(worst, _name(worst, names)), remedy(worst)
+    words, tried = evidence(worst, _name(worst, names)), remedy(worst, file)
     subjects: dict[tuple[str, str], Finding] = {}  # the first finding about each cell or group, and GPU
     for finding in alike:
         subjects.setdefault((finding.cell_key or finding.group, finding.about), finding)
@@ -265,7 +285,7 @@ def first_hour_report(profile: Profile, checks: Sequence[Check]) -> Report:
         name="kit selftest",
         headline=[one_line(line) for line in (*shown, f"{lines['CPU']} · kit {profile.kit.version}")],
         tables=[Table("", columns, rows)],
-        notes=[*interrupted, f"{counted(len(checks), 'check')}: {result}", "docs/reference/audit explains each check."],
+        notes=[*interrupted, f"{counted(len(checks), 'check')}: {result}", f"{RULES} explains each check."],
         records=records,
         cases=cases,
         document=list(checks),

@@ -14,13 +14,13 @@ from kit.compare.rows import Comparison, Row
 from kit.report.reasons_in_words import LETTERS, name_of
 from kit.report.report_table import Column, TableCell
 from kit.report.values_in_words import BY_UNIT, NONE, duration, hundredths, number, one_line, rate, with_sd
-from kit.report.verdicts_in_words import answer, with_words
+from kit.report.verdicts_in_words import answer, shows_times, with_words
 
 # The first column names the rows. A longer name, as of a profile, is cut: CSV has it whole.
 NAME = Column("", right=False, width_max=34)
 # A longer name, of a cell and whose it is, may be cut in each row: a letter stands for the side.
 LABELLED_MAX = 18
-STYLES = {"faster": "green", "slower": "red", "unresolved": "yellow"}
+STYLES = {"faster": "green", "slower": "red"}
 # The default table has the letters of what makes a number mean less than it seems to.
 ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 # CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
@@ -73,11 +73,17 @@ def cell_of(column: Column, row: Row, style: str, *, wide: bool) -> TableCell:
     return TableCell(NONE if words is None else words, style)
 
 
-def answer_cell(row: Row, *, is_compared: bool) -> TableCell:
-    """Return the answer of a row. Where nothing is compared, a baseline need not say that it is one."""
-    words = "" if not is_compared and row.is_baseline and row.has_number else answer(row)
-    failed = "" if row.has_number else "red"
-    return TableCell(words, failed if row.versus is None else STYLES.get(row.versus.verdict, ""))
+def answer_cell(row: Row, *, is_compared: bool, in_times: bool) -> TableCell:
+    """Return the answer of a row. Where nothing is compared, a baseline need not say that it is one.
+
+    It has a color where its words are a verdict. `in_times`: no ratio is shown as a percentage.
+    """
+    words = "" if not is_compared and row.is_baseline and row.has_number else answer(row, in_times=in_times)
+    known = row.versus
+    if known is None:
+        return TableCell(words, "" if row.has_number else "red")
+    is_resolved = known.modes is None and known.contention_pct is None and known.low is not None
+    return TableCell(words, STYLES.get(known.verdict, "") if is_resolved else "")
 
 
 def _is_network(row: Row) -> bool:
@@ -157,12 +163,13 @@ def _fit(row: Row) -> str | None:
     return None if known is None else f"{'≈ ' if row.value('fit_is_computed') else ''}{duration(known)}"
 
 
-def _joules(row: Row) -> str | None:
+def _joules(row: Row, *, in_times: bool = False) -> str | None:
     """Return joules per 1,000 samples, and how they compare with the baseline's."""
     known = row.value("energy_per_sample_j")
     if known is None or row.energy_versus is None:
         return None if known is None else number(1000 * known)
-    return f"{number(1000 * known)}, {with_words(row.energy_versus, METRICS['energy_per_sample_j'])}"
+    words = with_words(row.energy_versus, METRICS["energy_per_sample_j"], in_times=in_times)
+    return f"{number(1000 * known)}, {words}"
 
 
 def _net(row: Row) -> str | None:
@@ -250,6 +257,11 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
             if (not column.is_wide or column.name == by) and says.get(column.name, True)
         ]
         columns.append(_metric(by, is_wide=False))
+    in_times = shows_times(rows, lambda row: row.energy_versus)
+    columns = [
+        column._replace(read=partial(_joules, in_times=in_times)) if column.read is _joules else column
+        for column in columns
+    ]
     columns = [column for column in columns if any(column.read(row) is not None for row in rows)]
     if not wide and sum(column.name == by for column in columns) > 1:
         columns.pop()

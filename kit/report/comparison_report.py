@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kit.compare.metrics import METRICS
+from kit.compare.naming import axes_of
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.comparison_columns import NAME, answer_cell, cell_of, name_cell, row_name, shown_columns, sides_of
 from kit.report.headline_and_notes import (
@@ -26,12 +27,14 @@ from kit.report.headline_and_notes import (
     note_lines,
 )
 from kit.report.reasons_in_words import EFFECTS, NOTHING_DIFFERS, sentence
-from kit.report.records import cases, coordinates, document, records
+from kit.report.records import BIMODAL, cases, coordinates, document, records
 from kit.report.report_table import HOST_SHOWN, Column, Later, Report, Table, TableCell, plain_table
 from kit.report.values_in_words import NONE, counted, one_line
-from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences
+from kit.report.verdicts_in_words import answer, group_sentences, platform_sentences, shows_times
 
 ROWS_MAX = 40
+# Cells that differ in these do not stand in one table.
+WORK = ("workload", "task", "device")
 GAP = 2
 EMPTY = TableCell("", is_empty=True)
 
@@ -97,7 +100,7 @@ def _labels(comparison: Comparison) -> Iterator[dict[str, str]]:
 def _states(comparison: Comparison) -> dict[str, Sequence[str]]:
     """Return the verdicts that a row may have."""
     words = {"verdict": METRICS[comparison.by].words, "energy_verdict": METRICS["energy_per_sample_j"].words}
-    return {name: (*known, "same", "unresolved") for name, known in words.items()}
+    return {name: (*known, "same", "unresolved", BIMODAL) for name, known in words.items()}
 
 
 def _tables(
@@ -143,7 +146,7 @@ def _line(
         if row is not None and (row.has_number or not is_sided):
             style = "" if row.has_number else "red"
             cells = [cell_of(column, row, style, wide=wide) for column in columns]
-            last = answer_cell(row, is_compared=bool(against))
+            last = answer_cell(row, is_compared=bool(against), in_times=shows_times(group.rows))
         else:
             is_here = any(known.side == side for known in group.rows)
             reasons = [
@@ -166,6 +169,8 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     if count or comparison.mismatches:
         findings = f" ({counted(count, 'finding')})" if count else ""
         lines.append(f"why{findings}: {command}--why")
+    if path and (axes := _across(comparison)):
+        lines.append(f"side by side: {command}--rows {','.join(axes)} --columns backend")
     if not wide:
         lines.append(f"all columns: {command}--wide")
     elif path:
@@ -173,18 +178,40 @@ def _hint(comparison: Comparison, path: str, *, wide: bool) -> str:
     return "\n".join(lines)
 
 
-def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Report:
-    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs."""
-    titles = [" · ".join(group.title) for group in comparison.groups]
+def _across(comparison: Comparison) -> list[str]:
+    """Return the axes with several values at each of which a run's frameworks have a table of their own."""
+    groups = [group for group in comparison.groups if not group.are_operations]
+    if comparison.kind != "cells" or not all(len({row.cell.backend for row in group.rows}) > 1 for group in groups):
+        return []
+    values: dict[tuple[tuple[object, ...], str], set[frozenset[object]]] = {}  # by a group's work, and an axis
+    for group in groups:
+        cells = [row.cell for row in group.rows]
+        for axis in axes_of(cells):
+            work = tuple(cells[0].value(name) for name in WORK)
+            values.setdefault((work, axis), set()).add(frozenset(cell.value(axis) for cell in cells))
+    varying = dict.fromkeys(axis for (_, axis), of_groups in values.items() if len(of_groups) > 1)
+    return [] if "compile_mode" in varying else [axis for axis in varying if axis not in ("backend", "variant")]
+
+
+def why_report(
+    comparison: Comparison, titles: Mapping[str, str], allowed_pct: float | None = None, file: Path | None = None
+) -> Report:
+    """Return the rows' answers, then what explains them: findings of one run, or every difference between runs.
+
+    Arguments are as of `comparison_report`; `file` is the profile of one run.
+    """
+    path = "" if file is None else shlex.quote(str(file))
+    groups_titles = [" · ".join(group.title) for group in comparison.groups]
     answers = [
-        [title, row.name, answer(row)]
-        for title, group in zip(titles, comparison.groups, strict=True)
+        [title, row.name, answer(row, in_times=shows_times(group.rows))]
+        for title, group in zip(groups_titles, comparison.groups, strict=True)
         for row in group.rows
         if not row.is_baseline
     ]
     if comparison.kind == "cells":
-        groups = [machine_wide(comparison), *map(explanations, comparison.groups)]
-        explained = [(title, lines) for title, lines in zip(["All groups", *titles], groups, strict=True) if lines]
+        groups = [machine_wide(comparison, path), *(explanations(group, path) for group in comparison.groups)]
+        heads = ["All groups", *groups_titles]
+        explained = [(title, lines) for title, lines in zip(heads, groups, strict=True) if lines]
         tables = [
             _why(title, ("", ""), [(line.rule, line.evidence, line.remedy) for line in lines])
             for title, lines in explained
@@ -203,7 +230,7 @@ def why_report(comparison: Comparison, allowed_pct: float | None = None) -> Repo
             for mismatch in known
             for value, labels in mismatch.values
         ]
-    usual = comparison_report(comparison, {}, wide=True, allowed_pct=allowed_pct)
+    usual = comparison_report(comparison, titles, wide=True, allowed_pct=allowed_pct)
     lines = enumerate(mismatch_lines(comparison, wide=True), 1)
     return usual._replace(
         tables=[plain_table("Answers", ("group", "row", "against the baseline"), answers, left=3), *tables],

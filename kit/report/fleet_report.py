@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from kit.compare.fleet_nodes import Absent, Fleet, Node
+from kit.documentation import page
 from kit.report.audit_report import evidence
 from kit.report.headline_and_notes import mismatch_words
 from kit.report.reasons_in_words import sentence
@@ -101,7 +102,7 @@ def _notes(fleet: Fleet, unfinished: Sequence[Absent], shown: int) -> list[str]:
     if (rest := len(fleet.nodes) - shown) > 0:
         notes.append(f"{rest:,} more nodes are like the others or unresolved; --format csv lists all")
     if any(node.versus.is_spread_assumed for node in fleet.nodes):
-        notes.append("fewer than four nodes: how much nodes differ is assumed (docs/how-to/cluster.md)")
+        notes.append(f"fewer than four nodes: how much nodes differ is assumed ({page('how-to/cluster.md')})")
     if fleet.repeated:
         notes.append(f"left out as copies: {several([one_line(label) for label in fleet.repeated])}")
     return notes

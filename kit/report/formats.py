@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import IO
 
 from kit.report.report_table import Footnotes, Report, Table
-from kit.report.values_in_words import one_line
+from kit.report.values_in_words import NO_BREAK, one_line
 
 USUAL = "text"
 # A spreadsheet takes a cell that begins like this for a formula (OWASP, CSV injection).
@@ -57,7 +57,7 @@ def as_markdown(report: Report, _stream: IO[str]) -> str:
     for table in report.tables:
         parts += [f"### {escaped(table.title)}"] if table.title and table.columns[0].title else []
         parts.append("\n".join(_markdown_table(table, footnotes)))
-        parts += map(escaped, table.sentences)
+        parts += (escaped(sentence).replace(NO_BREAK, " ") for sentence in table.sentences)
     parts.append(
         "\n".join(f"- {escaped(line)}" for line in [*footnotes.lines(), *report.below(), *report.hint.splitlines()])
     )

@@ -20,6 +20,7 @@ from kit.report.comparison_columns import sides_of
 from kit.report.reasons_in_words import ALWAYS, LETTERS, LOUD, NOTHING_DIFFERS, OF_COLUMNS, OF_MARKS, sentence
 from kit.report.report_table import Loud, Table
 from kit.report.values_in_words import by_name, counted, moment, one_line, several
+from kit.report.verdicts_in_words import FAILED
 from kit.workloads.device_operations import OPERATIONS
 
 # A list with more sizes is nothing to read.
@@ -138,21 +139,17 @@ class Explanation(NamedTuple):
     rule: str
 
 
-def explanations(group: GroupRows) -> list[Explanation]:
-    """Return what explains the group's numbers, gravest first, without a remedy that a row has tried."""
-    names = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}
-    variants, lines = {row.cell.variant for row in group.rows}, []
+def explanations(group: GroupRows, file: str = "") -> list[Explanation]:
+    """Return what explains the group's numbers, gravest first; `file` is the profile, for commands of remedies."""
+    names, lines = {row.cell.key: row.name for row in group.rows} | {"": " · ".join(group.title)}, []
     for finding in group.findings:
         if finding.cell_key in names and finding.code not in (*MACHINE_WIDE, *IN_NOTES):
-            # As `kit run --variant` takes it: NAME:env=…
-            variant = "" if finding.remedy is None else str(finding.remedy.values.get("variant", ""))
-            tried = None if variant.partition(":")[0] in variants else remedy(finding)
             who = one_line(names[finding.cell_key])
-            lines.append(Explanation(evidence(finding, who), tried, finding.rule.replace("_", "-")))
+            lines.append(Explanation(evidence(finding, who), remedy(finding, file), finding.rule.replace("_", "-")))
     return lines
 
 
-def machine_wide(comparison: Comparison) -> list[Explanation]:
+def machine_wide(comparison: Comparison, file: str = "") -> list[Explanation]:
     """Return findings about the machine, each once: how many cells have it, and the worst of them."""
     cells = {row.cell.key for row in comparison.rows}
     lines = []
@@ -161,7 +158,7 @@ def machine_wide(comparison: Comparison) -> list[Explanation]:
         if findings:
             who = f"{len({finding.cell_key for finding in findings})} of {counted(len(cells), 'cell')}"
             worst = max(findings, key=lambda finding: finding.rank)
-            lines.append(Explanation(evidence(worst, who), remedy(worst), worst.rule.replace("_", "-")))
+            lines.append(Explanation(evidence(worst, who), remedy(worst, file), worst.rule.replace("_", "-")))
     return lines
 
 
@@ -204,7 +201,8 @@ def legend(comparison: Comparison, tables: Sequence[Table]) -> list[tuple[str, s
     for name, title in {column.name: column.title for table in tables for column in table.columns}.items():
         noted = [note_line(note) for note in comparison.notes if note.what.code in OF_COLUMNS.get(name, {})]
         parts += [(title, f"{title}: {words}") for words in noted or ([meanings[name]] if name in meanings else [])]
-    answers = [row[-1].words for table in tables for row in table.rows]
+    # The text of an error may have brackets of its own.
+    answers = [words for table in tables for row in table.rows if not (words := row[-1].words).startswith(FAILED)]
     metric = METRICS[comparison.by]
     paired = ", paired within rounds" if comparison.kind == "cells" else ""
     ratio = [("", f"×: ratio of {RATIOS.get(metric.unit, metric.title)}{paired}")]

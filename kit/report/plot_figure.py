@@ -284,10 +284,13 @@ def _write_around(
     (body,), width_in = figure.subfigs, figure.get_figwidth()
     machines, origins, at_left = list[str](), list[str](), {"x": PAD_IN / width_in, "ha": "left"}
     for label, profile in request.profiles:
-        head = read_run(label, profile, all_cycles=True).headline
+        head, every = (read_run(label, profile, all_cycles=is_all).headline for is_all in (False, True))
+        # As tables count them: those that other programs disturbed do not count.
+        count = counted(head.rounds, "round")
+        count = count if every.rounds == head.rounds else f"{head.rounds} of {counted(every.rounds, 'round')}"
         named = f"{label}: " if len(request.profiles) > 1 else ""
         machines.append(f"{named}{head.suite} on {' · '.join(device_words(head))}")
-        origins.append(f"{label} · {moment(head.created)} · {counted(head.rounds, 'round')} · kit {head.kit}")
+        origins.append(f"{label} · {moment(head.created)} · {count} · kit {head.kit}")
     shown = several(list(dict.fromkeys(row["workload"] for row in rows)))
     alone = [name for name in (" ".join(line) for line in looks) if name != shown] if len(looks) == 1 else []
     what = f"{request.metric} by {request.kind}" if request.metric else KINDS[request.kind].title

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kit.documentation import page
 from kit.profile.fields import Reason, Value
 from kit.report.values_in_words import by_name, one_line
 
@@ -31,7 +32,11 @@ class _TemplateValue(NamedTuple):
 
 def sentence(reason: Reason) -> str:
     """Return the reason in words, without a full stop; an unknown one as its code and values."""
-    words = filled(REASONS, reason.code, reason.values)
+    code = AT_A_LINE.get(reason.code, reason.code) if "line" in reason.values else reason.code
+    words = filled(REASONS, code, reason.values)
+    count = reason.values.get("groups")
+    if count is not None and count == reason.values.get("of_groups"):
+        words = words.replace(f"{count} of {count} groups show", "the table shows" if count == 1 else "all groups show")
     if "rank" not in reason.values:
         return words
     host = f" on {reason.values['host']}" if "host" in reason.values else ""
@@ -55,6 +60,8 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
+# How a process ended, where the line of the program is known that it was in.
+AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at"}
 OTHERS: Templates = {
     "node_state": "Slurm says {state}; not measured",
     "node_state_why": "Slurm says {state} ({why}); not measured",
@@ -67,11 +74,17 @@ OTHERS: Templates = {
     "program_raised": "{type}: {message} ({file}, line {line})",
     "refused": "{message}",
     "output_not_finite": "a loss or an output is not finite",
+    "program_output_not_finite": "its step returned {nans} NaN and {infinite} infinities among {numbers} numbers; if "
+    'they belong there, as a mask\'s -inf does, return {{"step": step, "finite": False}}',
+    "output_not_read": "Steadykit cannot read the numbers of {kinds}",
+    "output_need_not_be_finite": "the program says that they belong there",
     "out_of_device_memory": "out of the device's memory: {type}: {message}",
     "out_of_memory": "killed for lack of memory ({signal})",
     "signal": "killed by {signal}",
     "ranks_differ": "{what} is {there} here and {here} on rank 0",
     "exit_code": "ended with exit code {exit_code}: {message}",
+    "exit_code_at": "ended with exit code {exit_code} ({file}, line {line})",
+    "signal_at": "killed by {signal} ({file}, line {line})",
     "supervisor_ended": "its supervisor was killed by {signal}",
     "closed_its_pipes": "the worker closed its pipes to the runner",
     "protocol": "the worker sent an invalid answer: {message}",
@@ -284,6 +297,10 @@ OTHERS: Templates = {
     "idle_not_measured": "idle power is measured only in rounds with a long energy block",
     "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock; the limit is {most_s:.3g} s: "
     "use a longer block (--energy S), more readings per second, or a clock that is not set during the run",
+    "meter_read_nothing": "the meter's file has no reading during this run",
+    "meter_implausible": "{power_w} is not what a machine like this draws ({least_w} to {most_w}); the file is to have "
+    "watts, or joules, of this machine alone",
+    "energy_block_without_time": "the profile does not say when this block ran",
     "meter_not_given": "no sensor of the device answers; `kit compare --meter FILE` reads an external meter's joules",
     "counter_stuck": "the counter did not change in {block_s:.3g} s: it is stuck, or every read failed",
     "counter_reset": "the counter fell during the block: it was reset, and its value is lost",
@@ -294,13 +311,15 @@ OTHERS: Templates = {
 # Notes below a comparison, by what shows them. Each of these says that a number or a verdict means less than it seems
 # to, or that something the user asked for is missing: every table has it.
 ALWAYS: Templates = {
+    "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "own_programs": "user programs bring their own data and weights: parity is not checked",
+    "output_unchecked": "what {program} returns was not checked for infinities and NaN",
     "reuse_compiled": "compile and start are of the first round: later rounds reuse its compilations",
     "energy_modelled": "MODELLED, not measured: J/1k, the joules per 1,000 samples ({sensors}), over {block_s}",
     "energy_not_reached": "energy: the run ended before the round that measures it",
-    "energy_refused": "energy: no valid reading",
+    "energy_refused": "energy of {rows}: no valid reading of {sensor}",
     "float32_on_tpu": "float32 on a TPU takes several bfloat16 passes and is much slower than the frameworks' default; "
     "--dtype default measures the default",
     "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
@@ -359,6 +378,8 @@ WIDE: Templates = {
     "parity_equal": "parity: the first {losses} losses are equal",
     "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
     "{align_s:.3g} s; it measures the whole machine",
+    "meter_repeats": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, with a fresh value every "
+    "{period_s:.3g} s, aligned to the run's clock within {align_s:.3g} s; it measures the whole machine",
     "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
     "energy_no_sensor": "energy: no sensor",
     "images": "images: {listed}",
@@ -367,7 +388,7 @@ WIDE: Templates = {
     "versions": "versions of {backend}: {listed}",
     "ceilings_measured": "{operations} ceilings were measured: `bound` is the percentage of one that a network reaches",
     "all_reduce_not_hidden": "by default, PyTorch overlaps the all-reduce with computing on several GPUs and JAX does "
-    "not; docs/how-to/scaling.md#efficiency-and-the-all-reduce has a variant of JAX that does",
+    f"not; {page('how-to/scaling.md#efficiency-and-the-all-reduce')} has a variant of JAX that does",
 }
 # These explain a column, by its name: the legend has them where the column is shown.
 OF_COLUMNS: dict[str, Templates] = {
@@ -397,12 +418,12 @@ OF_COLUMNS: dict[str, Templates] = {
 # These explain a letter behind a value, by the metric that is true then (`kit.compare.ratios.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {
     "is_disturbed": {
-        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so that {groups} of "
-        "{of_groups} groups show the steps of the least disturbed round; stop other work, or run with "
-        "--wait-for-quiet 300",
+        "no_clean_round": "contended: other programs disturbed {left_out} of {cycles} cycles, so {groups} of "
+        "{of_groups} groups show the steps of the least disturbed round, without a verdict; stop other "
+        "work, or run with --wait-for-quiet 300",
         "no_round_alone": "contended: other processes used the device in {left_out} of {cycles} cycles, so {groups} of "
         "{of_groups} groups show the steps of the least disturbed round; end these processes (nvidia-smi lists them)",
-        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so that {groups} of "
+        "no_round_counts": "disturbed: {left_out} of {cycles} cycles do not count ({reasons}), so {groups} of "
         "{of_groups} groups show the steps of the round in which other programs took least",
     },
     "sustained_differs": {

@@ -54,6 +54,8 @@ GROUP = ("key", "title", "baseline", "rows", "leaders", "recommendation", "findi
 WHOLE = ("kind", "groups", "headlines", "mismatches", "notes", "by", "rule")
 VERSUS = [name for name in Estimate.__struct_fields__ if name not in ("modes", "difference")]
 SCORE = ("verdict", "difference", "low", "high", "level", "p_adjusted", "comparisons", "count")
+# The ratios of a row that has two; the verdict is then this word, as tables say it.
+MODES, BIMODAL = ("fast", "slow"), "bimodal"
 # What a row of a data frame is, and the lists of blocks that it shows as they are.
 Level = Literal["cells", "launches", "blocks", "steps"]
 # Of columns that are no metric's. A block's others are whole numbers: nanoseconds, steps, and what counters grew by.
@@ -117,6 +119,11 @@ def _known(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+def _modes(row: Row) -> tuple[float | None, float | None]:
+    """Return the ratios in the fast and in the slow mode."""
+    return (row.versus.modes if row.versus is not None else None) or (None, None)
+
+
 def _joined(words: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(words))
 
@@ -130,9 +137,10 @@ FIELDS = (
     record_field("baseline"),
     record_field("is_baseline", lambda row: row.is_baseline),
     _struct("", lambda row: row.versus, VERSUS, always=True),
+    record_field("", lambda row: {"verdict": BIMODAL} if row.versus is not None and row.versus.is_bimodal else {}),
     _struct("energy_", lambda row: row.energy_versus, VERSUS, always=True),
     record_field("", lambda row: _part(row, "energy")),
-    record_field("two_modes", lambda row: _joined(f"{ratio:.6g}" for ratio in (row.versus and row.versus.modes) or ())),
+    record_field("", lambda row: {f"{mode}_mode_ratio": ratio for mode, ratio in zip(MODES, _modes(row), strict=True)}),
     record_field("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
     record_field("marks", lambda row: _joined(mark.code for mark in row.marks)),
     record_field("failure", lambda row: None if row.failure is None else sentence(row.failure)),

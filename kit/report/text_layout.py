@@ -12,6 +12,7 @@ from typing import IO
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from kit.report.report_table import Column, Footnotes, Loud, Report, Table, TableCell
+from kit.report.values_in_words import NO_BREAK
 
 WIDTH = 100
 # No terminal is narrower and read.
@@ -25,6 +26,8 @@ NAME_MIN = 18
 FOLDED_MIN = 12
 # The longest title of a column that folds: "against" and a profile's name.
 FOLDED_TITLE_MAX = 24
+# With the white space around them, at which lines break.
+_WORDS = re.compile(rf"[^\S{NO_BREAK}]*[\S{NO_BREAK}]+[^\S{NO_BREAK}]*")
 # ECMA-48, 8.3.117.
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -88,12 +91,18 @@ def laid_out(report: Report, stream: IO[str]) -> str:
 def _folded(words: str, width: int) -> list[str]:
     """Return a text in lines: broken between words, and within those that are wider than a line."""
     lines = [""]
-    for word in re.findall(r"\s*\S+\s*", words):
+    for word in _WORDS.findall(words):
         if cell_len(lines[-1]) + cell_len(word.rstrip()) <= width:
             lines[-1] += word
         else:
-            lines += chop_cells(word, width) if cell_len(word.rstrip()) > width else [word]
-    return lines if lines[0] or len(lines) == 1 else lines[1:]
+            lines += _parts_of(word, width) if cell_len(word.rstrip()) > width else [word]
+    listed = lines if lines[0] or len(lines) == 1 else lines[1:]
+    return [line.replace(NO_BREAK, " ") for line in listed]
+
+
+def _parts_of(word: str, width: int) -> list[str]:
+    """Return a word that is wider than a line in lines; a name that holds spaces breaks there after all."""
+    return _folded(word.replace(NO_BREAK, " "), width) if NO_BREAK in word else chop_cells(word, width)
 
 
 def _printed(table: Table, rows_max: int | None) -> Table:

@@ -35,6 +35,8 @@ HOURS_FROM_S = 100 * 60
 LISTED_MAX = 6
 # A name or a reason longer than this is not meant to be read.
 LINE_MAX = 400
+# A space at which no line ends; where lines have ended, it is printed as any other.
+NO_BREAK = "\u00a0"
 # Where there is no value.
 NONE = "–"
 
@@ -42,6 +44,11 @@ NONE = "–"
 def one_line(text: str, length_max: int = LINE_MAX) -> str:
     """Return `text` in one line, without control characters, cut where it is too long to read."""
     return printable_line(text if len(text) <= length_max else text[: length_max - 1] + "…")
+
+
+def unbroken(name: str) -> str:
+    """Return a name of several words that stays in one line of a text that is folded."""
+    return name.replace(" ", NO_BREAK)
 
 
 def decimals(value: float, digits: int = 3) -> int:

@@ -11,33 +11,45 @@ unresolved (2.6 × faster to 1.1 × slower)          the interval holds 1 and is
 unresolved (rounds disagree: 1.50 × slower)        the interval is so wide that it says nothing
 unresolved (1.50 × slower, not significant in 3 tests)   the interval leaves out 1, the adjusted p does not
 unresolved (1.50 × slower in 2 rounds)             a verdict needs more rounds
-unresolved (contended)            other programs disturbed both cells, and not equally
+unresolved (contended)            other programs disturbed every cycle, or unlike cells unlike
 
 JAX is the fastest: 1.83 × as fast as PyTorch.
 JAX is the fastest on gpu and cpu; comparing the fastest of each, gpu is 22 × as fast as cpu.
 
-mlp train: yes, new is 5.1 ± 1.2 % slower than old (12 rounds)
-mlp train: no, new is at most 2.6 % slower than old (9 rounds)
-mlp train: not known yet, 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
-mlp train: not known: between 0.3 % faster and 5.5 % slower (9 rounds)
+mlp train: is new more than 3 % slower than old? yes: 5.1 ± 1.2 % slower (12 rounds)
+mlp train: is new more than 3 % slower than old? no: at most 2.6 % slower, one-sided (9 rounds)
+… not known yet: 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
+… not known: 2.9 ± 1.2 % slower (9 rounds); about 30 more rounds (12 minutes) would decide
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
+from kit.compare.fail_if_slower import limit_slow_downs, limited_rows
 from kit.compare.fits import score_margin
 from kit.compare.metrics import METRICS
 from kit.compare.ratios import Metric
 from kit.compare.rows import Comparison, GroupRows, Row
 from kit.report.reasons_in_words import LETTERS, sentence
-from kit.report.values_in_words import counted, decimals, number, one_line, several
-from kit.stats.estimate import ALPHA, ROUNDS_PRELIMINARY, SMALLEST_DIFFERENCE, TIME_WORDS, Estimate, rounds_for
+from kit.report.values_in_words import counted, decimals, number, one_line, several, unbroken
+from kit.stats.estimate import (
+    ALPHA,
+    ROUNDS_PRELIMINARY,
+    SAME_LEVEL,
+    SMALLEST_DIFFERENCE,
+    TIME_WORDS,
+    Estimate,
+    SlowerBy,
+    rounds_for,
+)
 
 # A ratio this close to 1 is read as a percentage, a larger one as "times".
 PERCENT_BELOW = 0.1
+# An answer that begins so goes on with the text of an error.
+FAILED = "failed:"
 # Halves of an interval that differ by more than this are both shown.
 LOPSIDED = 1.3
 # Ends further apart say nothing about the difference: a round was disturbed, or a cell is bimodal.
@@ -55,31 +67,47 @@ HALF_PCT_SHOWN = 100.0
 ROUNDS_SHOWN_MAX = 200
 
 
-def answer(row: Row) -> str:
-    """Return the words of a row in the last column."""
+def shows_times(rows: Iterable[Row], of: Callable[[Row], Estimate | None] = lambda row: row.versus) -> bool:
+    """Whether a ratio of some row is read as "times": the other rows of its table then show none as a percentage."""
+    return any(_is_in_times(of(row)) for row in rows)
+
+
+def _is_in_times(known: Estimate | None) -> bool:
+    ratio = None if known is None or known.modes is not None or known.contention_pct is not None else known.ratio
+    return ratio is not None and max(ratio, 1 / ratio) >= 1 + PERCENT_BELOW
+
+
+def answer(row: Row, *, in_times: bool = False) -> str:
+    """Return the words of a row in the last column; `in_times`: no ratio is shown as a percentage."""
     if row.is_baseline and row.has_number:
         return "baseline"
     if row.blocked and row.versus is None:
         return f"not compared: {', '.join(dict.fromkeys(mismatch.kind.replace('_', ' ') for mismatch in row.blocked))}"
     if not row.has_number:
-        return f"failed: {sentence(row.failure)}" if row.failure is not None else "no rounds"
+        return f"{FAILED} {sentence(row.failure)}" if row.failure is not None else "no rounds"
     if row.versus is None:
         return "no baseline to compare with"
     if row.judged is None:
         return "not measured"
-    words = in_words(row.versus, METRICS[row.metric].words)
+    words = in_words(row.versus, METRICS[row.metric].words, in_times=in_times)
     return f"{words} (forced)" if row.blocked else words
 
 
-def with_words(known: Estimate, metric: Metric) -> str:
+def with_words(known: Estimate, metric: Metric, *, in_times: bool = False) -> str:
     """Return a difference beside a value: ``1.80 ± 0.10 × less``, ``1.80 × more (1 round)``."""
     if known.ratio is not None and known.low is None:
-        return f"{_point(known.ratio, metric.words)} ({counted(known.count, known.unit)})"
-    return in_words(known, metric.words)
+        return f"{_point(known.ratio, metric.words, in_times)} ({counted(known.count, known.unit)})"
+    return in_words(known, metric.words, in_times=in_times)
 
 
-def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:  # noqa: PLR0911, PLR0912 - a kind of answer each
-    """Return the verdict on a difference, in words; `words` are the metric's, of less and of more."""
+def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS, *, in_times: bool = False) -> str:  # noqa: PLR0911, PLR0912 - a kind of answer each
+    """Return the verdict on a difference, in words.
+
+    Args:
+        known: the difference.
+        words: the metric's, of less and of more.
+        in_times: a ratio near 1 is no percentage, either.
+    """
     ratio, low, high, count = known.ratio, known.low, known.high, counted(known.count, known.unit)
     if isinstance(known.difference, float):
         if low is None or high is None:
@@ -95,29 +123,31 @@ def in_words(known: Estimate, words: tuple[str, str] = TIME_WORDS) -> str:  # no
         if known.modes[0] <= 1 <= known.modes[1]:
             return f"bimodal: {', '.join(_directed(mode, words) for mode in known.modes)}"
         return f"bimodal: {times(near)} and {times(far)} × {words[known.modes[0] > 1]}"
-    too_few = f"unresolved ({_point(ratio, words)} in {count})"
+    too_few = f"unresolved ({_point(ratio, words, in_times)} in {count})"
     if low is None or high is None:
         return too_few
     if known.verdict in words:
-        return _with_interval(ratio, low, high, words)
+        return _with_interval(ratio, low, high, words, in_times)
     if known.verdict == "same":
         # Shown at the level of the test, whose interval is narrower than the one at hand.
         matters = 1 + SMALLEST_DIFFERENCE
         low, high = max(low, 1 / matters), min(high, matters)
-        is_found = (known.p_adjusted or 0.0) <= ALPHA
-        return f"same ({_with_interval(ratio, low, high, words) if is_found else f'within {_widest(low, high):g} %'})"
+        shown = f"within {_widest(low, high):g} %"
+        if (known.p_adjusted or 0.0) <= ALPHA:
+            shown = _with_interval(ratio, low, high, words, in_times)
+        return f"same ({shown})"
     if low <= 1 <= high or (known.p_adjusted is not None and known.p_adjusted <= ALPHA):
         if high / low > DISAGREEING and known.unit != "round":
             # The interval is that wide because the spread of sessions is assumed, or because others took CPUs.
             return too_few
         if high / low > DISAGREEING and known.count > 1:
-            return f"unresolved ({known.unit}s disagree: {_point(ratio, words)})"
+            return f"unresolved ({known.unit}s disagree: {_point(ratio, words, in_times)})"
         widest, ends = _widest(low, high), " to ".join(_directed(end, words) for end in (low, high))
         return f"unresolved ({f'within ±{widest:g} %' if widest <= PERCENT_UNWIELDY else ends})"
     # An interval that leaves out 1 would contradict "unresolved": the words say what is missing instead.
     if known.p_adjusted is None:
         return too_few
-    return f"unresolved ({_point(ratio, words)}, not significant in {counted(known.comparisons, 'test')})"
+    return f"unresolved ({_point(ratio, words, in_times)}, not significant in {counted(known.comparisons, 'test')})"
 
 
 def says_unresolved(known: Estimate) -> bool:
@@ -136,15 +166,17 @@ def _directed(ratio: float, words: tuple[str, str]) -> str:
     return f"{times(ratio)} × {words[1]}" if ratio >= 1 else f"{times(1 / ratio)} × {words[0]}"
 
 
-def _point(ratio: float, words: tuple[str, str]) -> str:
+def _point(ratio: float, words: tuple[str, str], in_times: bool) -> str:
     """Return a difference without its interval."""
     direction, factor = (words[1], ratio) if ratio >= 1 else (words[0], 1 / ratio)
-    if factor < 1 + PERCENT_BELOW:
+    if factor < 1 + PERCENT_BELOW and not in_times:
         return f"{100 * (factor - 1):.1f} % {direction}"
-    return f"{factor:,.{2 if factor < DECIMALS_BELOW else 0}f} × {direction}"
+    # Near 1 with as many decimals as show that it is not 1.
+    places = 0 if factor >= DECIMALS_BELOW else max(2, min(DECIMALS_MAX, decimals(factor - 1, 1)))
+    return f"{factor:,.{places}f} × {direction}"
 
 
-def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str]) -> str:
+def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str], in_times: bool) -> str:
     """Return ``1.42 ± 0.03 × slower``, near 1 a percentage; both ends where ± would mislead, none where both are 1.
 
     ± would where one half is much longer, or would reach beyond no difference. Halves that round to zero are not shown.
@@ -152,13 +184,16 @@ def _with_interval(ratio: float, low: float, high: float, words: tuple[str, str]
     direction, nothing, places, sign = words[ratio > 1], 1, 2, "×"
     if ratio <= 1:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    if ratio < 1 + PERCENT_BELOW:
+    if ratio < 1 + PERCENT_BELOW and not in_times:
         ratio, low, high = (100 * (end - 1) for end in (ratio, low, high))
         nothing, places, sign = 0, 1, "%"
     half, other = sorted((ratio - low, high - ratio), reverse=True)
     places = 0 if ratio >= DECIMALS_BELOW else places
     places = min(DECIMALS_MAX, max(places, decimals(half, 1)))
     if half > min(LOPSIDED * max(other, 10.0**-places), ratio - nothing):
+        # An end that is above nothing does not look as if it were nothing.
+        while places < DECIMALS_MAX and low > nothing and round(low, places) <= nothing:
+            places += 1
         return f"{ratio:,.{places}f} [{low:,.{places}f}, {high:,.{places}f}] {sign} {direction}"
     plus_minus = f" ± {half:.{places}f}" if round(half, places) else ""
     return f"{ratio:.{places}f}{plus_minus} {sign} {direction}"
@@ -287,6 +322,7 @@ def platform_sentences(group: GroupRows, short: Mapping[str, str], titles: Mappi
     """Return the fastest of each platform, then how far the platforms' best are from the baseline's, by verdicts."""
     if len({row.member for row in group.rows}) == 1:
         return []
+    short = {side: unbroken(name) for side, name in short.items()}
     fastest: dict[tuple[str, ...], list[str]] = {}
     against: dict[str, list[tuple[str, float]]] = {"faster": [], "slower": []}
     alike = []
@@ -324,49 +360,59 @@ def _and(words: Sequence[str]) -> str:
 
 
 def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | None) -> list[str]:
-    """Return the answer of each row that is its group's baseline in another variant, or another program.
+    """Return the question and the answer of each row that is its baseline's cell in another variant or program.
+
+    The answer is that of `--fail-if-slower` with the same percentage.
 
     Args:
         comparison: of one run.
         precision_pct: that it was to reach.
         round_s: seconds that a round takes; null: not known.
     """
-    lines = []
-    for group in comparison.groups if comparison.kind == "cells" else ():
-        base = next((row for row in group.rows if row.is_baseline), None)
-        for row in group.rows:
-            if base is not None and row is not base and row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
-                words = _ab_answer(row, row.versus, base.name, precision_pct, round_s)
-                lines.append(one_line(f"{' '.join(group.title)}: {words}"))
+    if comparison.kind != "cells":
+        return []
+    more_rounds, lines = limit_slow_downs(comparison, precision_pct).more_rounds, []
+    bases = {
+        id(row): base for group in comparison.groups for base in group.rows if base.is_baseline for row in group.rows
+    }
+    titles = {id(row): " ".join(group.title) for group in comparison.groups for row in group.rows}
+    for name, row, shown in limited_rows(comparison, precision_pct):
+        base = bases.get(id(row))
+        if base is not None and row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
+            question = f"is {row.name} more than {precision_pct:g} % slower than {base.name}?"
+            words = _ab_answer(row, shown, precision_pct, round_s, more_rounds.get(name))
+            lines.append(one_line(f"{titles[id(row)]}: {question} {words}"))
     return lines
 
 
-def _ab_answer(row: Row, versus: Estimate | None, baseline: str, precision_pct: float, round_s: float | None) -> str:
-    if versus is None or versus.low is None or versus.high is None or versus.modes or versus.contention_pct is not None:
+def _ab_answer(row: Row, shown: SlowerBy, precision_pct: float, round_s: float | None, more_rounds: int | None) -> str:
+    """Return ``yes: 5.1 ± 1.2 % slower (12 rounds)``."""
+    versus = row.versus
+    if versus is None or versus.low is None or versus.high is None or versus.contention_pct is not None:
         return f"not known: {answer(row)}"
-    rounds = counted(versus.count, "round") + (", all disturbed by other programs" if row.value("is_disturbed") else "")
-    if versus.verdict in TIME_WORDS:
-        word = "yes" if versus.verdict == "slower" else "no"
-        return f"{word}, {row.name} is {answer(row)} than {baseline} ({rounds})"
-    # Rounded up: what it is not to be more than.
-    most_pct = max(0.1, math.ceil(1000 * (versus.high - 1)) / 10)
-    is_settled = versus.verdict == "same" or versus.count >= ROUNDS_PRELIMINARY
-    if is_settled and (versus.verdict == "same" or versus.high <= 1 + precision_pct / 100):
-        return f"no, {row.name} is at most {most_pct:.1f} % slower than {baseline} ({rounds})"
+    rounds = counted(versus.count, "round")
+    # The question has one side, so that its bound may settle it where the verdict, which has two, is open.
+    least_pct, most_pct = (100 * (end - 1) for end in versus.interval(SAME_LEVEL))
+    is_open = versus.verdict == "unresolved" and versus.modes is None
+    if shown == "slower":
+        words = (
+            f"at least {max(0.0, math.floor(10 * least_pct) / 10):.1f} % slower, one-sided" if is_open else answer(row)
+        )
+        return f"yes: {words} ({rounds})"
+    if shown == "not_slower":
+        words = f"at most {max(0.1, math.ceil(10 * most_pct) / 10):.1f} % slower, one-sided" if is_open else answer(row)
+        return f"no: {words} ({rounds})"
     half_pct = 100 * math.expm1(min(10.0, versus.half_width(1 - ALPHA)))
-    if is_settled and half_pct <= precision_pct:
-        fast_pct = 100 * (1 / versus.low - 1)
-        ends = f"between {fast_pct:.1f} % faster" if fast_pct > 0 else f"between {100 * (versus.low - 1):.1f} %"
-        return f"not known: {ends} and {most_pct:.1f} % slower ({rounds})"
-    shown = "more than ±100 %"
-    if half_pct < HALF_PCT_SHOWN:
+    more, purpose = more_rounds, "would decide"
+    if versus.modes is not None or (half_pct <= precision_pct and versus.count >= ROUNDS_PRELIMINARY):
+        words = f"not known: {answer(row)} ({rounds})"
+    else:
         apart_pct, direction = 100 * math.expm1(abs(versus.mean_log)), TIME_WORDS[versus.mean_log >= 0]
-        shown = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
-    needed = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA)
-    if needed is None or needed > ROUNDS_SHOWN_MAX:
-        return f"not known yet, {shown} after {rounds}; ±{precision_pct:g} % needs far more rounds"
-    more = max(1, needed - versus.count)
+        points = f"{apart_pct:.1f} ± {half_pct:.{0 if half_pct >= 10 else 1}f} % {direction}"  # noqa: PLR2004
+        words = f"not known yet: {points if half_pct < HALF_PCT_SHOWN else 'more than ±100 %'} after {rounds}"
+        needed, purpose = rounds_for(versus, math.log1p(precision_pct / 100), 1 - ALPHA), f"for ±{precision_pct:g} %"
+        more = None if needed is None else max(1, needed - versus.count)
+    if more is None or versus.count + more > ROUNDS_SHOWN_MAX:
+        return words if versus.modes is not None else f"{words}; far more rounds {purpose}"
     minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
-    return (
-        f"not known yet, {shown} after {rounds}; about {counted(more, 'more round')}{minutes} for ±{precision_pct:g} %"
-    )
+    return f"{words}; about {counted(more, 'more round')}{minutes} {purpose}"

@@ -17,7 +17,7 @@ from kit.profile.cell import Cell
 from kit.profile.fields import reason
 from kit.profile.schema import Fit, StepPlan
 from kit.profile.store import Steps
-from kit.runner.warm_up_and_blocks import NO_STEPS, Groups, Pace, block_segments, filling
+from kit.runner.warm_up_and_blocks import NO_STEPS, Groups, Pace, block_segments, filling, planned
 from kit.runner.worker_processes import WorkerFailed
 from kit.worker.messages import Measured, Segment
 
@@ -42,11 +42,13 @@ class Stretch(NamedTuple):
         measured: its edges.
         step_ns: of each step that was waited for by itself, shape (steps,) or (0,).
         groups: its steps, where only the last was waited for.
+        planned: steps that it would have, had it not been cut.
     """
 
     measured: Measured
     step_ns: Steps
     groups: Groups | None
+    planned: int
 
 
 class FitInRound:
@@ -88,21 +90,25 @@ class FitInRound:
         segments = block_segments(pace, REFERENCE_S, self._lead_in_s)
         measured, waits_ns = run(segments)
         self._reference_s = measured.span_ns / 1e9
-        step_ns = float(waits_ns[-1].sum()) / segments[-1].steps
+        step_ns = float(waits_ns[-1].mean()) / segments[-1].per_wait
         # Before its first stretch the reference shows its pace.
         self._step_ns = self._step_ns or step_ns
         self.record = replace(self.record, reference_ns=[*self.record.reference_ns, step_ns])
         return pace.after(segments, waits_ns)
 
     def stretch(self, run: RunSegments) -> Stretch:
-        """Let `run` run the next stretch, which ends with its epoch at the latest."""
+        """Let `run` run the next stretch, which ends with its epoch at the latest. What a cut one leaves comes next."""
         in_epoch = self._epoch_updates - self.record.updates % self._epoch_updates
         stretch_s = max(STRETCH_S, STRETCH_REFERENCES * self._reference_s)
-        steps = min(filling(stretch_s, self._step_ns), in_epoch, self.left)
-        measured, (waits_ns,) = run([Segment(steps) if self._is_waited else Segment(1, steps)])
-        duration_ns = int(waits_ns.sum())
+        asked = min(filling(stretch_s, self._step_ns), in_epoch, self.left)
+        waits, per_wait = (asked, 1) if self._is_waited else (1, asked)
+        is_first = self.record.updates == 1
+        measured, (waits_ns,) = run([planned(waits, self._step_ns, per_wait)])
+        steps, duration_ns = waits_ns.size * per_wait, int(waits_ns.sum())
         self.record = replace(self.record, updates=self.record.updates + steps)
         self._step_ns = duration_ns / steps
+        # The first plan is by the pace of the reference, which has no input: a fit that reads its data may be slower.
+        planned_steps = steps if is_first else asked
         if self._is_waited:
-            return Stretch(measured, waits_ns, None)
-        return Stretch(measured, NO_STEPS, Groups(steps, steps, duration_ns))
+            return Stretch(measured, waits_ns, None, planned_steps)
+        return Stretch(measured, NO_STEPS, Groups(steps, steps, duration_ns), planned_steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from kit.engine.connection import local_engine
 from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
 from kit.errors import KitError
-from kit.fingerprint.fingerprint import identity, kit_revision
+from kit.fingerprint.fingerprint import identity, identity_of_devices, kit_revision
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.this_machine import container
 from kit.printable import printable_line
@@ -43,6 +44,9 @@ from kit.version import __version__
 from kit.workloads.datasets import data_folder
 from kit.workloads.device_operations import networks_among
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, resolve_data
+
+# Interpreters that are asked at once.
+PROBES_MOST = 4
 
 
 def check_settings(clock: ClockChoice) -> None:
@@ -92,7 +96,7 @@ def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
 
 
 def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
-    """Look for the devices of the cells, where their absence can be told without a framework.
+    """Look for the devices and CPUs of the cells, where their absence can be told without a framework.
 
     Raises:
         KitError: one of them is not here, or fewer than a cell has; what may be here is left to the framework.
@@ -109,6 +113,10 @@ def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: in
     check_hosts(cells, variants, hosts)
     environments = {variant.name: {**os.environ, **variant.env} for variant in variants}
     cpus = len(usable_cpus())
+    threads = max((cell.threads or 0 for cell in cells), default=0)
+    if threads > cpus:
+        are = f"{cpus} CPU{'s are' if cpus > 1 else ' is'} usable here"
+        raise KitError(f"--threads {threads}: {are}, and more threads wait for each other; give at most {cpus}")
     for cell in cells:
         devices_per_host = cell.devices // min(cell.devices, hosts)
         DEVICES[cell.device].check_count(devices_per_host, environments[cell.variant])
@@ -169,9 +177,13 @@ def drop_missing_backends(
         if overridden and any(cell.threads is not None for cell in cells if cell.variant == variant.name):
             raise KitError(f"variant {variant.name}: {overridden[0]} and --threads both set the threads; leave one out")
     missing: dict[str, Skipped] = {}
-    for backend, name in dict.fromkeys((cell.backend, cell.variant) for cell in cells if cell.variant in by_name):
+    pairs = [*dict.fromkeys((cell.backend, cell.variant) for cell in cells if cell.variant in by_name)]
+    # Each starts an interpreter, which takes a tenth of a second.
+    with ThreadPoolExecutor(PROBES_MOST) as pool:
+        probes = [pool.submit(find_backend, backend, by_name[name]) for backend, name in pairs]
+    for (backend, name), probe in zip(pairs, probes, strict=True):
         variant = by_name[name]
-        if find_backend(backend, variant).version is not None:
+        if probe.result().version is not None:
             continue
         if (where := variant.python or variant.image) is not None:
             raise KitError(f"variant {name}: {backend} is not installed for {where}; install it there")
@@ -244,14 +256,20 @@ def prepare(
         skipped: backends without cells.
         data: as `ensure_data` returns it.
     """
-    backends = list(dict.fromkeys(cell.backend for cell in plan.cells))
     sensors = probe_all()
+    # What identifies the machine and the kit takes seconds, and a dry run records nothing.
+    if plan.is_dry:
+        revision, known = None, identity_of_devices()
+    else:
+        backends = list(dict.fromkeys(cell.backend for cell in plan.cells))
+        revision = kit_revision()
+        known = identify(backends, variants if asked is None else asked, names_only=plan.names_only)
     steps = replace(plan.suite.plan, energy_s=planned_energy_s(plan.energy_s, sensors, plan.cells))
     return RunPlan(
         id=str(uuid.uuid4()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        kit=Kit(version=__version__, revision=kit_revision()),
-        identity=identify(backends, variants if asked is None else asked, names_only=plan.names_only),
+        kit=Kit(version=__version__, revision=revision),
+        identity=known,
         state_before=state(),
         sensors=sensors,
         suite=replace(

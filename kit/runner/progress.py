@@ -24,13 +24,17 @@ from kit.report.plan_report import summary
 from kit.report.reasons_in_words import sentence
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
-from kit.runner.rounds_left import RepeatsToCome, TimeLeft, failed_cells
+from kit.runner.rounds_left import RepeatsToCome, failed_cells
+from kit.runner.time_left import TimeLeft
+from kit.runner.warm_up_and_blocks import OVERRUN_MOST
 from kit.suites.plan import Bundle, WorkerPlan
 
 # One look may fall between two bursts.
 QUIET_LOOKS = 3
 # While a run waits, it says this often what others use.
 WAIT_LINE_EVERY_S = 30.0
+# An estimate that is so many times the last one that was said is said again.
+LONGER = 1.5
 # A line comes with the first block or start after it, so that none is missing for longer than half a minute.
 LINE_EVERY_S = 20.0
 
@@ -71,7 +75,9 @@ class RunProgress:
         self._others = ""  # what others took in the last cycle, where they disturbed it
         self._cycles = self._left_out = 0  # of this round
         self._any_clean = False  # cycle of the run so far
-        self._summary = summary(plan, self._time.estimate())
+        self._any_cut = False  # block of this round
+        announced = self._time.estimate()
+        self._summary, self._announced_s = summary(plan, announced), announced.seconds
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -94,7 +100,7 @@ class RunProgress:
 
     def round_begins(self, number: int, shared: Sequence[Bundle]) -> None:
         """Say which round it is."""
-        self._number, self._others, self._cycles, self._left_out = number, "", 0, 0
+        self._number, self._others, self._cycles, self._left_out, self._any_cut = number, "", 0, 0, False
         self._time.round_begins(number, shared)
 
     def begins_anew(self, lost_ns: int) -> None:
@@ -103,6 +109,7 @@ class RunProgress:
 
     def starting(self, worker: WorkerPlan) -> None:
         """Say which worker starts."""
+        self._time.starting(worker)
         names = list(dict.fromkeys(f"{cell.workload} {cell.task}" for cell in worker.cells))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self._show(f"starting {worker.cells[0].backend} {names[0]}{more}")
@@ -111,10 +118,21 @@ class RunProgress:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""
         self._show(f"compiling {cell.backend} {cell.workload} {cell.task}")
 
+    def warming_up(self, cell: Cell, step_s: float) -> None:
+        """Say when a cell's warm-up shows that the run takes longer than was announced."""
+        self._time.warming_up(cell, step_s)
+        self._say_if_longer()
+
     def block_done(self, cell: Cell, blocks: Blocks, left: int | None) -> None:
-        """Say what is measured."""
+        """Say what is measured, and when its block was cut."""
         self._time.block_done(cell, blocks, left)
-        self._show(f"{cell.backend} {cell.workload} {cell.task}")
+        what, is_cut, is_news = f"{cell.backend} {cell.workload} {cell.task}", blocks.cut() > 0, not self._any_cut
+        if is_cut:
+            self._any_cut = True
+            ran = f"{blocks.steps[0]:,} of {blocks.planned_steps[0]:,} steps"
+            what += f" · block cut after {ran}, in {OVERRUN_MOST} times its planned time"
+        self._show(what, now=is_cut and is_news)
+        self._say_if_longer()
 
     def cycle_done(self, clean: int, planned: int, others: float | None, *, is_repeated: bool) -> None:
         """Say when others disturbed a cycle.
@@ -126,6 +144,7 @@ class RunProgress:
             is_repeated: another cycle runs in its place.
         """
         self._cycles += 1
+        self._time.cycle_done(clean, planned)
         if others is None:
             self._others, self._any_clean = "", True
             return
@@ -134,6 +153,7 @@ class RunProgress:
         then = "cycle repeated" if is_repeated else "cycle does not count"
         self._others = f" · other programs use {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)
+        self._say_if_longer()
 
     def round_done(self, number: int, launches: Sequence[Launch], repeats: RepeatsToCome) -> None:
         """Say that the round is done; `repeats`: what is to be measured again."""
@@ -141,11 +161,19 @@ class RunProgress:
         failed = ", ".join(sorted(self._names[key] for key in failed_cells(launches)))
         done = [counted(len(launches), "launch"), *([f"failed: {failed}"] if failed else [])]
         if self._left_out:
-            none = "" if self._any_clean else " (no clean cycle yet, so no verdict between different cells)"
+            none = "" if self._any_clean else " (no clean cycle yet, so no verdict)"
             done.append(f"{self._left_out} of {counted(self._cycles, 'cycle')} disturbed{none}")
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:
             self._print(line)
+
+    def _say_if_longer(self) -> None:
+        """Say how much is left where that is much longer than what was announced, and than what was said since."""
+        left = self._time.estimate()
+        whole_s = (self._bar.tasks[0].elapsed or 0.0) + left.seconds
+        if self._time.knows_steps and whole_s > LONGER * self._announced_s:
+            self._announced_s = whole_s
+            self._print(f"this takes longer than announced: {about(left.seconds, is_least=left.is_least)} left")
 
     def _round(self, number: int) -> str:
         """Return ``round 2 of 4``; after those that were planned, ``round 5 (replaces a disturbed one)``."""

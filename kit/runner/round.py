@@ -28,7 +28,7 @@ from kit.profile.unfinished import RunPlan, SavedLaunch
 from kit.runner.finished_launch import Idle, boards_seen, finished_launches, look
 from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
-from kit.runner.warm_up_and_blocks import has_energy, idle_s, steps_of
+from kit.runner.warm_up_and_blocks import REPEATS_MOST, has_energy, idle_s, steps_of
 from kit.runner.why_sequential import LACK_OF_DEVICE_MEMORY, exclusive_device, lack_of_device_memory, lack_of_memory
 from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
@@ -38,9 +38,6 @@ from kit.suites.plan import Bundle, WorkerPlan
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
-
-# A cycle that others disturbed is measured again, until so many times the planned cycles have run.
-REPEATS_MOST = 2
 
 
 class Context(NamedTuple):
@@ -213,11 +210,15 @@ class _RoundOfBundle:
         plan = steps_of(self._context.plan.suite.plan, [worker.cell(key) for key, worker in holders.items()])
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
-            holders[key].warm_up(key, group.key)
+            self._warm_up(group, key, holders[key])
         self._cycles(group, holders, plan)
         if plan.energy_s > 0 and has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):
                 self._long_block(group, key, holders[key], plan.energy_s)
+
+    def _warm_up(self, group: Group, key: str, worker: RoundWorker) -> None:
+        cell, progress = worker.cell(key), self._context.progress
+        worker.warm_up(key, group.key, lambda step_s: progress.warming_up(cell, step_s))
 
     def _cycles(self, group: Group, holders: Mapping[str, RoundWorker], plan: StepPlan) -> None:
         """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
@@ -289,7 +290,7 @@ class _RoundOfBundle:
 
     def _fit(self, group: Group, key: str, worker: RoundWorker) -> None:
         """Run a fit to its end, in stretches that only let progress be shown and an interrupt be heeded."""
-        worker.warm_up(key, group.key)
+        self._warm_up(group, key, worker)
         for cycle in count():
             self._context.stop.check()
             if (ran := worker.stretch(key, cycle)) is None:

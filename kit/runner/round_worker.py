@@ -8,8 +8,9 @@ What goes wrong with the worker, or with one of its programs, ends up in the lau
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -34,11 +35,12 @@ from kit.runner.warm_up_and_blocks import (
     is_warm,
     long_segment,
     pace_ns,
+    pieces,
     probe_segments,
     probed_pace,
     warm_up_segment,
 )
-from kit.runner.worker_processes import Asked, WorkerFailed, known_sum, reached_by
+from kit.runner.worker_processes import Asked, WorkerFailed, joined, reached_by
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (
@@ -185,12 +187,15 @@ class RoundWorker:
             self.steps[key, group].append(program.built_steps)
         return resident_b
 
-    def warm_up(self, key: str, group: str) -> None:
-        """Run a cell's warm-up; of a fit its reference's, as a fit begins cold."""
+    def warm_up(self, key: str, group: str, tell: Callable[[float], None] = lambda _: None) -> None:
+        """Run a cell's warm-up; of a fit its reference's, as a fit begins cold.
+
+        `tell` gets the seconds that a step takes, after each part.
+        """
         program = self._programs[key]
 
         def warm_up() -> None:
-            part, step_ns = self._warm_up(program)
+            part, step_ns = self._warm_up(program, tell)
             self.launches[key, group].add(part)
             self.steps[key, group].append(step_ns)
 
@@ -209,8 +214,9 @@ class RoundWorker:
             program.pace = program.pace.after(segments, waits_ns)
             groups, step_ns = None, np.concatenate(waits_ns[:2])
             for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
-                groups = Groups(segment.per_wait, segment.steps, int(groups_ns.sum()))
-            return self._as_blocks(cycle, measured, step_ns, groups, lead_in=segments[0].waits), step_ns
+                groups = Groups(segment.per_wait, segment.per_wait * groups_ns.size, int(groups_ns.sum()))
+            planned, lead_in = segments[-1].steps, waits_ns[0].size
+            return self._as_blocks(cycle, measured, step_ns, groups, planned=planned, lead_in=lead_in), step_ns
 
         return self._turn(program, block)
 
@@ -220,22 +226,17 @@ class RoundWorker:
 
         def long_block() -> Blocks:
             parts: list[Measured] = []
-            steps = duration_ns = span_ns = 0
+            steps = planned = duration_ns = span_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
                 segment = long_segment(program.pace, left_s)
                 measured, (waits_ns,) = self._measure("energy", program, [segment], is_block=True, is_summed=True)
                 parts.append(measured)
-                steps, duration_ns = steps + segment.steps, duration_ns + int(waits_ns.sum())
+                ran, part_ns = measured.ran[0] * segment.per_wait, int(waits_ns.sum())
+                steps, planned, duration_ns = steps + ran, planned + segment.steps, duration_ns + part_ns
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns
-                program.pace = program.pace.after_groups(float(waits_ns.sum()) / segment.steps)
-            whole = replace(
-                parts[0],
-                span_ns=span_ns,
-                counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
-                injected_ns=sum(part.injected_ns for part in parts),
-            )
+                program.pace = program.pace.after_groups(part_ns / ran)
             groups = Groups(program.pace.per_wait, steps, duration_ns)
-            return self._as_blocks(0, whole, NO_STEPS, groups)
+            return self._as_blocks(0, joined(parts), NO_STEPS, groups, planned=planned)
 
         blocks = self._turn(program, long_block)
         if blocks is not None:
@@ -257,7 +258,8 @@ class RoundWorker:
             ran = fit.stretch(lambda segments: self._measure("steady", program, segments, is_block=True))
             if not fit.left:
                 refer()
-            return self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups), ran.step_ns, fit.left
+            blocks = self._as_blocks(cycle, ran.measured, ran.step_ns, ran.groups, planned=ran.planned)
+            return blocks, ran.step_ns, fit.left
 
         return self._turn(program, stretch)
 
@@ -354,17 +356,20 @@ class RoundWorker:
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
 
-    def _warm_up(self, program: _HeldProgram) -> tuple[LaunchPart, Steps]:
+    def _warm_up(self, program: _HeldProgram, tell: Callable[[float], None]) -> tuple[LaunchPart, Steps]:
         """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
-        while not is_warm(plan, spent_ns, steps):
+        fastest_ns = math.inf
+        while not is_warm(plan, spent_ns, steps, fastest_ns):
             measured, (step_ns,) = self._measure("warmup", program, [warm_up_segment(program.pace)])
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
             program.pace = Pace(pace_ns(step_ns))
+            fastest_ns = min(fastest_ns, program.pace.waited_ns)
+            tell(program.pace.waited_ns / 1e9)
         if program.cell.device != "cpu":
             segments = probe_segments(program.pace)
             _, waits_ns = self._measure("warmup", program, segments)
@@ -373,7 +378,7 @@ class RoundWorker:
         return LaunchPart(phases=[phase], warmup_steps=steps), np.concatenate(steps_ns)
 
     def _as_blocks(
-        self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, lead_in: int = 0
+        self, cycle: int, measured: Measured, step_ns: Steps, groups: Groups | None, *, planned: int, lead_in: int = 0
     ) -> Blocks:
         """Return what was measured as the one block of `Blocks`.
 
@@ -382,6 +387,7 @@ class RoundWorker:
             measured: its edges.
             step_ns: of each step that was waited for by itself, shape (lead-in and timed steps,).
             groups: the steps that count, where they have no times of their own.
+            planned: steps that count, had it not been cut.
             lead_in: steps at its begin that are not timed.
         """
         counters = dict(zip(self._counters, measured.counters, strict=True))
@@ -398,6 +404,7 @@ class RoundWorker:
             median_ns=[round(float(np.median(waited_ns))) if waited_ns.size else None],
             waited_steps=[] if groups is None else [waited_ns.size],
             per_wait=[] if groups is None else [groups.per_wait],
+            planned_steps=[planned],
             counters={name: [difference] for name, difference in counters.items()},
         )
 
@@ -456,9 +463,22 @@ class RoundWorker:
             is_block=is_block,
             is_summed=is_summed,
         )
-        measured = self._asked.ask(request, self._limit_s)
-        assert isinstance(measured, Measured)
-        return measured, measured.waits_ns([Segment(1)] if is_summed else segments)
+        if self.spec.ranks == 1:
+            measured = self._asked.ask(request, self._limit_s)
+            assert isinstance(measured, Measured)
+        else:
+            measured = joined([*self._in_pieces(request)])
+        return measured, measured.waits_ns()
+
+    def _in_pieces(self, request: Measure) -> Iterator[Measured]:
+        """Ask ranks for pieces of a request's segments, so that all of them end with the same piece past its limit."""
+        for number, segment in enumerate(request.segments):
+            for piece in pieces(segment):
+                measured = self._asked.ask(replace(request, segments=[piece._replace(limit_ns=0)]), self._limit_s)
+                assert isinstance(measured, Measured)
+                yield replace(measured, ran=[0] * number + measured.ran + [0] * (len(request.segments) - number - 1))
+                if 0 < piece.limit_ns < measured.span_ns:
+                    break
 
     def _take_failure(self, failed: WorkerFailed) -> None:
         """Put a failure where it belongs; launches that are measured keep what they have."""

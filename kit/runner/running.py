@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -69,10 +69,17 @@ def profile_path(out: str | None, suite: str, run_id: str, created: str, *, repl
             raise KitError(f"{path}: this file exists; choose another --out (`kit run --force` replaces it)")
         if not path.parent.is_dir():
             raise KitError(f"{path.parent}: the folder does not exist; create it, or choose another --out")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise KitError(f"{path.parent}: this folder is not writable for you; choose another --out")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise KitError(f"{path} cannot be created: {why}; choose another --out") from None
     return path
+
+
+def check_out(out: str, *, replace: bool) -> None:
+    """Raise KitError where `profile_path` will: before anything is downloaded."""
+    profile_path(out, "suite", "unplanned", datetime.now(UTC).isoformat(), replace=replace)
 
 
 class RunUnderWay:

@@ -5,7 +5,8 @@ CPU          lead-in │ step, step, step …                          each wait
 accelerator  lead-in │ step, step …  (latency) │ k steps, k steps … (step time)
 long block   k steps, k steps …                                    parts of 1 s, over which joules are measured
 
-All of it follows from the plan of a run, its sensors, and the pace of a program, which its last answer shows.
+All of it follows from the plan of a run, its sensors, and the pace of a program, which its last answer shows. Where the
+machine has become slower since then, a segment ends after OVERRUN_MOST times its planned time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ PACE_STEPS = 10
 STEPS_MAX = 200_000
 # However long they are, a block has at least so many timed steps.
 TIMED_MIN = 2
+# A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
+# times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.
+OVERRUN_MOST = 4
+# Ranks must run the same steps, so they are cut by their runner, between pieces that take about so long. Between two
+# pieces they idle for some 0.0002 s.
+PIECE_S = 0.05
+# A cycle that others disturbed is measured again, until so many times the planned cycles have run.
+REPEATS_MOST = 2
 # This fraction of an accelerator's block shows the latency of steps; the rest, most of it, gives the step time.
 LATENCY_FRACTION = 0.25
 # A wait may cost this fraction of its steps.
@@ -78,10 +87,11 @@ class Pace(NamedTuple):
 
     def after(self, segments: Sequence[Segment], waits_ns: Sequence[Steps]) -> Pace:
         """Return the pace after a block."""
+        # A block that was cut may have a single timed step, which a stall made long: then its lead-in shows the pace.
+        waited_ns = pace_ns(np.concatenate(waits_ns[:2]))
         if not self.pipelined_ns:
-            return Pace(pace_ns(waits_ns[-1]))
-        _, waited_ns, groups_ns = waits_ns
-        return Pace(pace_ns(waited_ns), float(groups_ns.mean()) / segments[-1].per_wait, self.per_wait)
+            return Pace(waited_ns)
+        return Pace(waited_ns, float(waits_ns[-1].mean()) / segments[-1].per_wait, self.per_wait)
 
     def after_groups(self, step_ns: float) -> Pace:
         """Return the pace after a block that had nothing but steps of this mean."""
@@ -99,6 +109,21 @@ def filling(seconds: float, step_ns: float, *, least: int = 1, is_rounded_up: bo
     return min(max(least, math.ceil(steps) if is_rounded_up else round(steps)), STEPS_MAX)
 
 
+def planned(waits: int, step_ns: float, per_wait: int = 1) -> Segment:
+    """Return a segment of steps that are planned to take `step_ns` each, with the limit that follows from it."""
+    return Segment(waits, per_wait, math.ceil(OVERRUN_MOST * waits * per_wait * step_ns))
+
+
+def pieces(segment: Segment) -> list[Segment]:
+    """Return the pieces, about PIECE_S long, that a segment of ranks is asked for in."""
+    planned_s = segment.limit_ns / OVERRUN_MOST / 1e9
+    waits = max(1, round(segment.waits * PIECE_S / planned_s)) if segment.limit_ns else segment.waits
+    limit_ns = segment.limit_ns * waits // segment.waits
+    whole, rest = divmod(segment.waits, waits)
+    last = [Segment(rest, segment.per_wait, segment.limit_ns * rest // segment.waits)] if rest else []
+    return [Segment(waits, segment.per_wait, limit_ns)] * whole + last
+
+
 def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
     """Return how long these cells are measured: operations beside networks are shorter, and have no long block."""
     if steps.ceiling_rounds is None or networks_among(cells):
@@ -112,26 +137,32 @@ def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
     )
 
 
-def is_warm(plan: StepPlan, spent_ns: int, steps: int) -> bool:
+def is_warm(plan: StepPlan, spent_ns: int, steps: int, fastest_ns: float) -> bool:
     """Return whether a warm-up ends: after its time and its least steps, or after as many steps as a request has.
+
+    It ends, too, where it has taken OVERRUN_MOST times as long as at the pace of its fastest part.
 
     Args:
         plan: how long its cell is measured.
         spent_ns: since its first step.
         steps: that it ran.
+        fastest_ns: the pace of its fastest part.
     """
-    return steps >= STEPS_MAX or (spent_ns >= plan.warmup_s * 1e9 and steps >= plan.warmup_steps)
+    least_ns = plan.warmup_s * 1e9
+    planned_ns = max(least_ns, plan.warmup_steps * fastest_ns)
+    is_whole = spent_ns >= least_ns and steps >= plan.warmup_steps
+    return steps >= STEPS_MAX or is_whole or (steps > 0 and spent_ns >= OVERRUN_MOST * planned_ns)
 
 
 def warm_up_segment(pace: Pace) -> Segment:
     """Return a part of a warm-up."""
-    return Segment(filling(WARM_UP_PART_S, pace.waited_ns))
+    return planned(filling(WARM_UP_PART_S, pace.waited_ns), pace.waited_ns)
 
 
 def probe_segments(pace: Pace) -> list[Segment]:
     """Return groups of some steps and of three times as many: their difference is steps without a wait."""
     steps = max(1, min(PROBE_STEPS, int(GROUP_MAX_S * 1e9 / pace.waited_ns)))
-    return [Segment(PROBES, steps), Segment(PROBES, 3 * steps)]
+    return [planned(PROBES, pace.waited_ns, steps), planned(PROBES, pace.waited_ns, 3 * steps)]
 
 
 def probed_pace(pace: Pace, segments: Sequence[Segment], waits_ns: Sequence[Steps]) -> Pace:
@@ -152,12 +183,12 @@ def block_segments(pace: Pace, seconds: float, lead_in_s: float) -> list[Segment
     """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together."""
     waited_s = seconds if not pace.pipelined_ns else seconds * LATENCY_FRACTION
     segments = [
-        Segment(filling(lead_in_s, pace.waited_ns, is_rounded_up=True)),
-        Segment(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN)),
+        planned(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace.waited_ns),
+        planned(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN), pace.waited_ns),
     ]
     if pace.pipelined_ns:
         groups = filling(seconds - waited_s, pace.pipelined_ns * pace.per_wait)
-        segments.append(Segment(groups, pace.per_wait))
+        segments.append(planned(groups, pace.pipelined_ns, pace.per_wait))
     return segments
 
 
@@ -201,8 +232,9 @@ def long_block_s(sensors: Sequence[SensorReport], asked_s: float = 0.0) -> float
 
 def long_segment(pace: Pace, seconds: float) -> Segment:
     """Return a part of a block that has so many seconds left, and that must not end before them."""
-    group_ns = (pace.pipelined_ns or pace.waited_ns) * pace.per_wait
-    return Segment(filling(min(seconds, LONG_PART_S), group_ns, is_rounded_up=True), pace.per_wait)
+    step_ns = pace.pipelined_ns or pace.waited_ns
+    groups = filling(min(seconds, LONG_PART_S), step_ns * pace.per_wait, is_rounded_up=True)
+    return planned(groups, step_ns, pace.per_wait)
 
 
 def idle_s(sensors: Sequence[SensorReport]) -> float:

@@ -44,8 +44,9 @@ from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
 from kit.runner.target import Command, command_of
 from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of
 from kit.worker import private_network
-from kit.worker.messages import Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
+from kit.worker.messages import RAISED, Answers, Done, Ended, Failed, Finish, Join, Measured, Prepare, Reach, Requests
 from kit.worker.private_network import LOOPBACK, LOOPBACK_NAME, Refused
+from kit.worker.sudden_end import last_place
 from kit.worker.supervisor import ENDED, STOP
 
 # A signal acts in microseconds; a process that takes longer is stuck in a driver or a disk.
@@ -59,9 +60,13 @@ PROCESS_COUNTERS = "process."
 CPU_COUNTERS = ("machine.busy_ns", "machine.steal_ns")
 # How a process ended that did not say why itself.
 PROCESS_ENDED = frozenset({"signal", "exit_code", "closed_its_pipes", "supervisor_ended"})
+# How a program ends its process: the stack says in which line it did.
+SUDDEN_ENDS = frozenset({"signal", "exit_code"})
 READ_B = 1 << 20
 # Enough of standard error to see the framework's own message, not its whole stack.
 STDERR_TAIL_LINES, STDERR_TAIL_B = 20, 8000
+# faulthandler writes at most 100 calls of a stack, each with a path, and the names of the libraries that are loaded.
+STACK_TAIL_B = 64 << 10
 # A supervisor kills in microseconds; a busy container engine takes its time to remove what has ended.
 ENDS_S = 60.0
 # srun and a container's client get this long to say how they ended once their output has ended.
@@ -334,6 +339,19 @@ def _parity(parts: Sequence[LaunchPart]) -> Parity | None:
     return replace(proofs[0], losses=np.mean([proof.losses for proof in proofs], axis=0, dtype=np.float64).tolist())
 
 
+def joined(parts: Sequence[Measured]) -> Measured:
+    """Return what was measured in several requests, one after the other, as if it had been one."""
+    first, last = parts[0], parts[-1]
+    return replace(
+        first,
+        span_ns=last.begin_ns + last.span_ns - first.begin_ns,
+        waits=b"".join(part.waits for part in parts),
+        ran=[sum(waits) for waits in zip(*(part.ran for part in parts), strict=True)],
+        counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
+        injected_ns=sum(part.injected_ns for part in parts),
+    )
+
+
 def known_sum(values: Iterable[int | None]) -> int | None:
     """Return the sum; null where a part of it is not known."""
     known = list(values)
@@ -399,15 +417,26 @@ class Process:
             answer = self._decoder.decode(marker + last)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Ended(reason=reason("protocol", message=str(error)))
-        if isinstance(answer, Ended) and answer.reason.code == "exit_code":
-            return Ended(reason=reason("exit_code", **answer.reason.values | {"message": self._last_line()}))
-        return answer
+        if not isinstance(answer, Ended):
+            return answer
+        values = dict(answer.reason.values)
+        if answer.reason.code == "exit_code":
+            values["message"] = self._last_line()
+        if answer.reason.code in SUDDEN_ENDS and (place := last_place(self._written(STACK_TAIL_B))) is not None:
+            values |= {"file": place.file, "line": place.line}
+        return Ended(reason=reason(answer.reason.code, **values))
 
     def stderr_tail(self) -> str:
-        """Return the last lines that it wrote to standard error."""
+        """Return the last lines that it printed and those of what it raised; no stack that says how it ended."""
+        text = self._written(STACK_TAIL_B)
+        place = last_place(text)
+        printed, raised, traceback = (text if place is None else place.others).rpartition(f"{RAISED}\n")
+        return (_last_lines(printed) + raised + _last_lines(traceback)).strip()
+
+    def _written(self, length_b: int) -> str:
+        """Return the end of what it wrote to standard error."""
         size_b = os.fstat(self._errors.fileno()).st_size
-        tail = os.pread(self._errors.fileno(), STDERR_TAIL_B, max(0, size_b - STDERR_TAIL_B))
-        return "\n".join(tail.decode(errors="replace").splitlines()[-STDERR_TAIL_LINES:]).strip()
+        return os.pread(self._errors.fileno(), length_b, max(0, size_b - length_b)).decode(errors="replace")
 
     def end(self) -> None:
         """Close its input: the supervisor kills the worker, wherever it is. Waits for nothing."""
@@ -470,6 +499,10 @@ class Process:
 
     def _last_line(self) -> str:
         return (self.stderr_tail().splitlines() or [""])[-1]
+
+
+def _last_lines(text: str) -> str:
+    return "".join(text[-STDERR_TAIL_B:].splitlines(keepends=True)[-STDERR_TAIL_LINES:])
 
 
 def reached_by(spec: WorkerSpec) -> Reason | None:

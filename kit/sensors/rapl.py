@@ -73,7 +73,7 @@ def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
                 return None
             package = zone.with_name(zone.name.rpartition(":")[0]) / "name"
             name, scope = f"{package.read_text().strip()}.{domain}" if package.exists() else domain, SCOPES[kind]
-            value = _counter_j(file, int((zone / "max_energy_range_uj").read_text()))
+            value = _counter_j(file, _range_uj(zone / "max_energy_range_uj"))
         else:
             scope, value = "not known: masked", reason("powercap_masked", zone=str(zone))
     except PermissionError:
@@ -87,9 +87,19 @@ def _open(zone: Path, modelled: Reason | None) -> Sensor | None:
     return Sensor(report, value)
 
 
-def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
+def _range_uj(file: Path) -> int | None:
+    """Return where a zone's counter wraps; None: its driver does not say, or says 0."""
+    try:
+        range_uj = int(file.read_text())
+    except FAILURES:
+        return None
+    return range_uj if range_uj > 0 else None
+
+
+def _counter_j(file: Path, range_uj: int | None) -> Callable[[], float]:
     """Return a function that gives joules since now, from a counter in microjoules that wraps at `range_uj`.
 
+    Where it wraps is unknown without a range: a fall then counts as a reset.
     If the counter is reset (its driver is loaded again, the machine sleeps), the joules start again at 0.
 
     Raises:
@@ -101,9 +111,9 @@ def _counter_j(file: Path, range_uj: int) -> Callable[[], float]:
     def joules() -> float:
         nonlocal last_uj, last_ns, total_uj
         raw_uj, at_ns = int(file.read_text()), now_ns()
-        rise_uj = (raw_uj - last_uj) % range_uj
+        rise_uj = (raw_uj - last_uj) % range_uj if range_uj else raw_uj - last_uj
         # After a long pause a wrap can explain any fall.
-        is_wrap = rise_uj <= POWER_MAX_W * (at_ns - last_ns + UPDATE_PERIOD_NS) / 1e3
+        is_wrap = range_uj is not None and rise_uj <= POWER_MAX_W * (at_ns - last_ns + UPDATE_PERIOD_NS) / 1e3
         total_uj = total_uj + rise_uj if raw_uj >= last_uj or is_wrap else 0
         last_uj, last_ns = raw_uj, at_ns
         return total_uj / 1e6

@@ -68,9 +68,16 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     se_log: float = math.nan
     df: float = math.nan
     modes: tuple[float, float] | None = None  # the two ratios that the rounds or cycles change between
-    contention_pct: float | None = None  # what other programs took beside unlike cells: there is no verdict then
+    contention_pct: float | None = (
+        None  # what other programs took where no cycle counts, or beside unlike cells: no verdict
+    )
     is_spread_assumed: bool = False  # how much sessions differ is taken from `kit.stats.sessions.SESSIONS_SD`
     difference: float | UnsetType = UNSET  # of a metric that is compared by its difference; it has no ratio
+
+    @property
+    def is_bimodal(self) -> bool:
+        """Whether two ratios are what is said of it, and no verdict."""
+        return self.modes is not None and self.contention_pct is None and self.ratio is not None
 
     @property
     def has_interval(self) -> bool:

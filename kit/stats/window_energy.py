@@ -46,6 +46,10 @@ IDLE_ERROR_SHARE_MAX = 0.2
 CONSTANT_READINGS = 100
 # Changes this much further apart than readings are those of the sensor, not of who reads it.
 REPEATS_FROM = 1.5
+# A load that is steady repeats a value now and then, and for how long is chance; a sensor that is read more often than
+# it has fresh values repeats each of them for a period at least. So its period is near the shortest repeats; a few are
+# left out, because a log that was cut or begun anew has shorter ones.
+SHORTEST_REPEATS_PCT = 5.0
 # A rise between two readings is a power where so many updates lie between them.
 UPDATES_FOR_POWER = 10
 # Lags from none to the longest, at each of which the joules of a part are read.
@@ -98,7 +102,7 @@ def block_energy(
         is_counter: the values add up.
         memory_ns: how long before it a reading of power is still of: what is of the time before the block is left out.
         lag_max_ns: of a sensor whose lag is not known: so much of the block's begin does not count.
-        is_each_fresh: power that repeats the value before it is no older: the sensor stamped it, not who polls it.
+        is_each_fresh: power that repeats the value before it is no older, unless the sensor's period is that long.
     """
     at, value = np.asarray(at_ns, np.float64), np.asarray(values, np.float64)
     counts_from_ns, block_ns, hole_ns = begin_ns + max(memory_ns, lag_max_ns), end_ns - begin_ns, 0.0
@@ -133,15 +137,18 @@ def block_energy(
         covered_ns, end_ns - counts_from_ns, block_ns, error_share,
         most=ERROR_SHARE_MAX, spacing_ns=spacing_ns, usual_ns=usual_ns, hole_ns=hole_ns,
     )  # fmt: skip
-    if refusal is None and fresh.size < UPDATES_MIN:
-        refusal = Refusal("too_few_updates", {"updates": fresh.size, "needed": UPDATES_MIN})
+    updates = fresh.size
+    if is_each_fresh and period_ns > REPEATS_FROM * usual_ns:
+        updates = min(updates, int(covered_ns / period_ns) + 1)
+    if refusal is None and updates < UPDATES_MIN:
+        refusal = Refusal("too_few_updates", {"updates": updates, "needed": UPDATES_MIN})
     if refusal is not None:
         return refusal
     moved_share = _moved_share(at, total_j) if lag_max_ns else 0.0
     error_share += LAG_PER_MOVE * moved_share
     if error_share > ERROR_SHARE_MAX:
         return Refusal("power_moves", {"moved_pct": 100 * moved_share, "block_s": block_ns / 1e9})
-    return Joules(float(total_j[-1] - total_j[0]), int(covered_ns), fresh.size, error_share, power_max_w)
+    return Joules(float(total_j[-1] - total_j[0]), int(covered_ns), updates, error_share, power_max_w)
 
 
 def parts_energy(
@@ -217,6 +224,18 @@ def idle_power(at_ns: Sequence[int], power_w: Sequence[float], begin_ns: int, en
     )  # fmt: skip
     joules = float(np.trapezoid(value, (at - at[0]) / 1e9))
     return refusal or Joules(joules, int(covered_ns), at.size, error_share, float(value.max()))
+
+
+def refresh_ns(at_ns: Array, power_w: Array) -> float:
+    """Return the time between fresh values of power that somebody logged at a pace of his own, as its repeats show it.
+
+    Where the values changed less than twice, it is unknown, and at least as long as the longer stretch.
+    """
+    changed_ns = at_ns[1:][np.diff(power_w) != 0]
+    if changed_ns.size > 1:
+        return float(np.percentile(np.diff(changed_ns), SHORTEST_REPEATS_PCT, method="lower"))
+    edges_ns = np.concatenate([at_ns[:1], changed_ns, at_ns[-1:]])
+    return float(np.diff(edges_ns).max(initial=0.0))
 
 
 def impossible(value: Array, *, is_counter: bool) -> Refusal | None:

@@ -9,6 +9,7 @@ bundle  groups whose cells share workers, measured together
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,7 +20,9 @@ from msgspec.structs import asdict, replace
 from kit.backends.backend_catalog import CATALOG, FRAMEWORKS, has_operations
 from kit.backends.program.about import OWN_AXES
 from kit.devices import DEVICES
+from kit.documentation import page
 from kit.errors import KitError
+from kit.nearest import choices
 from kit.printable import printable_line
 from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
 from kit.profile.instruments import ClockChoice
@@ -36,6 +39,7 @@ from kit.suites.suite import (
     SuiteError,
     check_choice,
     load_suite,
+    place_in,
     suite_file,
 )
 from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
@@ -53,6 +57,8 @@ QUICK_FIT_STEPS = 50
 CEILING_ROUNDS = 2
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
 GROUP_CELLS_MAX = 4
+# A terabyte in float32: the kit has no network whose weights are divided over machines.
+WEIGHTS_MAX = 2**38
 # What a machine has not may be missing from a whole suite.
 OF_THE_MACHINE = ("backend", "device", "compile_mode")
 
@@ -110,18 +116,52 @@ def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
         say(line)
     cells = plan_cells(suite, named=request.backends)
     networks = [cell for cell in cells if not is_operation(cell)]
+    _check_baseline(request, suite, cells)
     if request.ceilings and len(networks) == len(cells):
         names = ", ".join(dict.fromkeys(cell.backend for cell in cells))
         raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
-    if not request.compare and suite.compare not in ([], load_suite(request.suite_name).compare):
-        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
-        varying = [axis for axis in suite.compare if len({cell.value(axis) for cell in networks}) > 1]
-        line = f"comparing {', '.join(varying)}, because you gave several values; --compare AXIS chooses another axis"
-        say(line if varying else f"nothing to compare: one {suite.compare[0]} is left")
+    if not request.compare and (line := _what_is_compared(request, suite, networks)):
+        say(line)
     if request.reuse_compiled and (request.hosts > 1 or any(table.image for table in suite.variants.values())):
         where = "several hosts" if request.hosts > 1 else "an image's containers"
         raise KitError(f"--reuse-compiled: {where} share no cache of compilations; leave it out")
     return plan_with(request, suite, cells, code_of_file=foreign)
+
+
+def _what_is_compared(request: RunRequest, suite: Suite, cells: Sequence[Cell]) -> str:
+    """Return the line that says which axes are compared, and which are not although cells have several values there.
+
+    Empty where nothing was given that changes what the suite itself compares, or could.
+    """
+    given, is_own = _given(request), suite.compare in ([], load_suite(request.suite_name).compare)
+    if is_own and not given:
+        return ""
+    axes = dict.fromkeys([*suite.compared, "backend", *SWEPT, "variant", *request.parameters])
+    varying = [axis for axis in axes if len({cell.value(axis) for cell in cells}) > 1]
+    compared = [axis for axis in varying if axis in suite.compared]
+    apart = [axis for axis in varying if axis not in suite.compared and axis != "compile_mode"]
+    if not compared:
+        # A backend has no cell for a compile mode that it lacks: what is given may leave nothing to compare.
+        return "" if is_own else f"nothing to compare: one {suite.compare[0]} is left"
+    if apart:
+        together = f"to compare all with each other: --compare {','.join([*compared, *apart])}"
+        return f"comparing {', '.join(compared)} at each {', '.join(apart)}; {together}"
+    reason = "because you gave several values; --compare AXIS chooses another axis"
+    return "" if is_own else f"comparing {', '.join(compared)}, {reason}"
+
+
+def _given(request: RunRequest) -> dict[str, Sequence[Any]]:
+    """Return the values of each axis that may be compared, as far as several are requested."""
+    values = {axis: getattr(request, FIELDS[axis]) for axis in ("backend", *SWEPT)} | dict(request.parameters)
+    return {axis: given for axis, given in values.items() if len(set(given)) > 1}
+
+
+def _check_baseline(request: RunRequest, suite: Suite, cells: Iterable[Cell]) -> None:
+    """Raise SuiteError where no cell has the baseline of the suite's file."""
+    values = sorted({str(cell.value(axis)) for cell in cells for axis in suite.compared})
+    if suite.baseline is not None and suite.baseline not in values:
+        where = place_in(request.suite_name, "baseline")
+        raise SuiteError(f"{where}: baseline is {suite.baseline!r}; {choices(suite.baseline, values)}")
 
 
 def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_file: Iterable[str] = ()) -> Plan:
@@ -239,10 +279,15 @@ def requested_suite(request: RunRequest) -> Suite:
 
 
 def _swept(suite: Suite, request: RunRequest) -> list[str]:
-    """Return the axes of which several values are requested and which the suite does not compare anyway."""
-    values = {axis: getattr(request, FIELDS[axis]) for axis in SWEPT} | dict(request.parameters)
-    several = [axis for axis in values if len(set(values[axis])) > 1 and axis not in suite.compared]
-    return [] if suite.variants else several
+    """Return the axes of which several values are requested and which the suite does not compare anyway.
+
+    Frameworks are compared where several are named, at each value of other axes. Compile modes are each framework's
+    own, so that these are compared with them.
+    """
+    given = [axis for axis in _given(request) if axis not in suite.compared or axis == "backend"]
+    if suite.variants or not any(axis != "backend" for axis in given):
+        return []
+    return [axis for axis in given if axis in ("backend", "compile_mode")] if "backend" in given else given
 
 
 def _with_parameters(tables: list[Axes], parameters: Mapping[str, tuple[int, ...]]) -> list[Axes]:
@@ -406,7 +451,10 @@ def _check(suite: Suite, axes: Axes) -> None:
     requested = [entries[name] for name in axes.backends if name in entries]
     networks = [name for name in axes.workloads if name in {*WORKLOADS, *OPERATIONS} - programs.keys()]
     known = [parameter for name in networks for parameter in parameters_of(name)]
-    parameter, nothing = f"parameter of {', '.join(axes.workloads)}", "" if known else "nothing: leave it out"
+    if axes.parameters and not known:
+        having, given = ", ".join(axes.workloads), ", ".join(axes.parameters)
+        has = "has" if len(axes.workloads) == 1 else "have"
+        raise SuiteError(f"{having} {has} no parameters; leave out the parameter {given}")
     choices: list[tuple[str, Iterable[str], Iterable[str]]] = [
         ("workload", axes.workloads, programs or [*WORKLOADS, *OPERATIONS]),
         ("backend", axes.backends, entries),
@@ -416,11 +464,11 @@ def _check(suite: Suite, axes: Axes) -> None:
         ("compile mode", axes.compile_modes, [DEFAULT_COMPILE_MODE, *modes]),
         ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
         ("task of a program", axes.tasks if programs else (), ("train", "infer")),
-        (parameter, axes.parameters, dict.fromkeys(known)),
+        (f"parameter of {', '.join(axes.workloads)}", axes.parameters, dict.fromkeys(known)),
     ]
     for kind, names, able in choices:
         for name in names:
-            check_choice(kind, name, list(able), nothing if kind == parameter else "")
+            check_choice(kind, name, list(able))
     for kind, device in DEVICES.items():
         for name in {*device.precisions} & {*axes.precisions}:
             if {*axes.devices} != {kind}:
@@ -447,7 +495,7 @@ def _check_cell(cell: Cell) -> None:
     if network.data not in DATASETS:
         raise SuiteError(
             f"workload {network.name} needs the data set {network.data!r}, which is not there; "
-            f"choose from {', '.join(DATASETS)}, or add it (docs/reference/add-ons.md)"
+            f"choose from {', '.join(DATASETS)}, or add it ({page('reference/add-ons.md')})"
         )
     *_, last = network.placed_layers()
     gives = last.layer.output_shape(last.input_shape)
@@ -455,6 +503,12 @@ def _check_cell(cell: Cell) -> None:
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
         raise SuiteError(f"workload {network.name}: its last layer gives {gives}, but {what} takes {takes}; change one")
+    numbers = sum(math.prod(weight.shape) for placed in network.placed_layers() for weight in placed.weights.values())
+    if numbers > WEIGHTS_MAX:
+        given = ", ".join(f"{name}={value}" for name, value in cell.parameters.items())
+        raise SuiteError(
+            f"{network.name} with {given} has {numbers:.1e} weights, more than any memory; give smaller ones"
+        )
     samples = DATASETS[network.data].samples("train" if cell.traits.trains else "test")
     if cell.batch > samples:
         line = f"batch {cell.batch} exceeds the {samples} samples that exist to {cell.task} on; give fewer"

@@ -15,12 +15,13 @@ from importlib.machinery import PathFinder
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 
+from kit.documentation import page
 from kit.files import read_limited
 from kit.import_order import PATHS, given_folders
-from kit.profile.schema import PROGRAM_MAX_B, ProgramSource, file_sha256
+from kit.nearest import did_you_mean, nearest
+from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
-DEFAULT_FUNCTION = "program"
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 
@@ -87,10 +88,24 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
             if path is not None:
                 why = "is no file of Python" if os.path.exists(path) else "does not exist"  # noqa: PTH110 - False for a name that is too long
                 missing = f"the file {path} {why}"
-            raise SuiteError(f"program {name}: {missing}; {_FORMS}")
+            raise SuiteError(f"program {name}: {missing}{_nearest(where, is_file, suite) or f'; {_FORMS}'}")
         module, takes_task = None if is_file else where, _takes_task(name, path, function)
         sources[name] = ProgramSource(path=path, function=function, module=module, takes_task=takes_task, sha256=sha256)
     return sources
+
+
+def _nearest(where: str, is_file: bool, suite: Suite) -> str:
+    """Return ``; did you mean model.py?``, of the files beside the one that is missing; empty where none is near."""
+    path = Path(where) if is_file else Path(*where.split(".")).with_suffix(".py")
+    try:
+        stems = sorted(file.stem for file in Path(suite.folder, path.parent).iterdir() if file.suffix == ".py")
+    except OSError:
+        return ""
+    stem = nearest(path.stem, stems)
+    if stem is None:
+        return ""
+    file = path.parent / f"{stem}.py"
+    return f"; did you mean {file if is_file else '.'.join(file.with_suffix('').parts)}?"
 
 
 def program_file(text: str) -> Path | None:
@@ -153,7 +168,9 @@ def _takes_task(name: str, path: str, function: str) -> bool:
         raise SuiteError(f"program {name}: {path} is not valid Python: {error}; fix it") from None
     bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     if function not in bound:
-        define = f"define {function}(batch, device), see docs/how-to/own-model.md"
-        raise SuiteError(f"program {name}: {path} has no function {function!r}; {define}")
+        functions = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_namespace()}
+        remedy = f"define {function}(batch, device), see {page('how-to/own-model.md')}"
+        meant = did_you_mean(function, functions)
+        raise SuiteError(f"program {name}: {path} has no function {function!r}{meant or f'; {remedy}'}")
     scopes = {scope.get_name(): scope for scope in table.get_children() if isinstance(scope, symtable.Function)}
     return function in scopes and "task" in scopes[function].get_parameters()

@@ -18,15 +18,15 @@ from kit.devices import DEVICES
 from kit.option import TypedRequest, flag, option, options_of, several
 from kit.printable import printable_line
 from kit.profile.cell import Feed, Task
-from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX
+from kit.profile.fields import BATCH_MAX, CPU_MAX, PRECISION_MAX_PCT, ROUNDS_MAX, YEAR_NS
 from kit.profile.instruments import ClockChoice
 from kit.suites.programs import program_file
 from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, VARIANT_NAME, SuiteError, VariantTable, suite_file
 
 # What every framework takes for a seed.
 SEED_MAX = 2**31 - 1
-# This keeps infinity out.
-SECONDS_MAX = 1e9
+# No run takes a year.
+SECONDS_MAX = YEAR_NS / 1e9
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 PRECISIONS = ("float32", "bfloat16", "tf32", "default")
@@ -36,6 +36,7 @@ FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s",
 REPEATED = ("programs", "parameters", "variants")
 # A comma begins the next setting of a variant only before one of these: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
+_SETTING = re.compile(r"(?:python|image|env)=")
 _EXAMPLE = "for example --variant tcmalloc:env=LD_PRELOAD=libtcmalloc_minimal.so.4"
 
 Names = tuple[str, ...]
@@ -75,7 +76,11 @@ def variants_given(texts: Iterable[str]) -> dict[str, VariantTable]:
     for text in texts:
         name, colon, settings = text.partition(":")
         if not colon and "=" in name:
-            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME:env={text}, {_EXAMPLE}")
+            setting = name.lstrip("=")
+            setting = setting if _SETTING.match(setting) else f"env={setting}"
+            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME:{setting}, {_EXAMPLE}")
+        if not name:
+            raise SuiteError(f"--variant {text!r}: the name is missing; give --variant NAME{text}, {_EXAMPLE}")
         if not VARIANT_NAME.fullmatch(name):
             raise SuiteError(f"--variant {text!r}: {name!r} is not a name; use letters, digits and . _ + -, {_EXAMPLE}")
         if name in variants:

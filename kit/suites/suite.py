@@ -18,11 +18,12 @@ from msgspec import inspect as types
 
 from kit.backends.program.about import OWN_AXES
 from kit.distribution import shipped
+from kit.documentation import page
 from kit.errors import KitError
 from kit.files import read_limited
 from kit.nearest import choices
 from kit.profile import fields
-from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant
+from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant, axis_named
 from kit.profile.schema import FigureName, StepPlan
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.workload_catalog import WORKLOADS, parameters_of
@@ -33,7 +34,7 @@ DEFAULT_SUITE = "standard"
 QUICK_SUITE = "quick"
 # Set once for a whole process; cells that differ only in other axes may be programs of one.
 UNSHAREABLE = ("backend", "device", "devices", "precision", "threads", "variant")
-EXAMPLE = "docs/reference/suite-file.md has an example"
+EXAMPLE = f"{page('reference/suite-file.md')} has an example"
 # A variant's name is part of its cells' keys, between slashes.
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
@@ -199,11 +200,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sha256: str = msgspec.field(default="", name="_sha256")  # of the file
 
     def __post_init__(self) -> None:
-        # A user program is a workload, and is called either.
-        compare = ["workload" if axis == "program" else axis for axis in self.compare]
-        msgspec.structs.force_setattr(self, "compare", compare)
         workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
         known = dict.fromkeys([*AXES, *(name for workload in workloads for name in parameters_of(workload))])
+        msgspec.structs.force_setattr(self, "compare", [axis_named(axis, known) for axis in self.compare])
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
         for name in (*self.compare, *shared, *rows):
             if name in shared and name in UNSHAREABLE:
@@ -288,13 +287,22 @@ def _mistake(text: str, document: dict[str, Any], kind: type[msgspec.Struct]) ->
         f"[{key}]" if isinstance(key, int) else f".{key}" if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'."{key}"'
         for key in path
     ).lstrip(".")
-    # A key may be written in a table, a heading or a dotted key; where several lines have it, none is named.
     names = [name for name in path if isinstance(name, str)]
-    is_last = re.compile(rf"^[^#=]*\b{re.escape(names[-1])}\b" if names else "(?!)")
-    lines = [number for number, line in enumerate(text.splitlines(), 1) if is_last.search(line)]
-    line = f", line {lines[0]}" if len(lines) == 1 else ""
     separator = "" if not dotted else " " if what.startswith("is ") else ": "
-    return f"{line}: {dotted}{separator}{what}"
+    return f"{_line_of(text, names[-1]) if names else ''}: {dotted}{separator}{what}"
+
+
+def _line_of(text: str, key: str) -> str:
+    """Return ``, line 7``, which has a key in a table, a heading or a dotted key; empty where several lines have it."""
+    has_key = re.compile(rf"^[^#=]*\b{re.escape(key)}\b")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if has_key.search(line)]
+    return f", line {lines[0]}" if len(lines) == 1 else ""
+
+
+def place_in(name: str, key: str) -> str:
+    """Return the file of a suite, and the line of it that has a key: ``mine.toml, line 7``."""
+    path = suite_file(name)
+    return f'suite "{name}"' if path is None else f"{path}{_line_of(read_limited(path, FILE_MAX_B).decode(), key)}"
 
 
 def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple[TomlPath, str]]:  # noqa: ANN401 - any TOML
@@ -314,7 +322,7 @@ def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple
         least, most = kind.ge, kind.le
         if (least is not None and value < least) or (most is not None and value > most):
             has_most = most is not None and most < NAMED_MAX
-            yield path, f"is {value}; give {least} {f'to {most:g}' if has_most else 'or more'}"
+            yield path, f"is {value}; give {least} {f'to {most:.9g}' if has_most else 'or more'}"
     elif isinstance(kind, types.ListType | types.DictType):
         item_kind = kind.item_type if isinstance(kind, types.ListType) else kind.value_type
         for key, item in enumerate(value) if isinstance(value, list) else value.items():

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import BinaryIO
 
 from kit.import_order import import_as_plain_python
 
@@ -32,6 +33,7 @@ def main() -> int:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    os.register_at_fork(after_in_child=lambda: _leave_to_parent(requests, answers))
     # What a program may share with Steadykit is found in the program's order.
     paths = sys.path[:]
     import_as_plain_python()
@@ -43,6 +45,14 @@ def main() -> int:
     with suppress(BrokenPipeError):
         return serve(requests, answers)
     return 1
+
+
+def _leave_to_parent(*streams: BinaryIO) -> None:
+    """Let a process that a program forks ask and answer nobody: the runner speaks to its parent."""
+    with suppress(OSError):  # the program has closed them
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in streams:
+            os.dup2(null, stream.fileno(), inheritable=False)
 
 
 if __name__ == "__main__":

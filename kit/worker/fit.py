@@ -53,6 +53,10 @@ class FitFeed:
             return (self._resident[index] for index in indices)
         return map(self._epochs.host_batch, indices)
 
+    def give_back(self, count: int) -> None:
+        """Take that the last `count` batches of those that were returned have not been taken: they come next."""
+        self._left += count
+
 
 def scored(fit: Fit, program: Program, inputs: Inputs) -> Fit:
     """Predict every test sample, dropout off, and count; of a part of the epochs only the time is kept."""

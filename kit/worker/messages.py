@@ -22,12 +22,19 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Fit, LaunchPart, ProgramSource
 from kit.profile.store import Steps
 
+# In standard error, between what a program has printed and the traceback of what it raised.
+RAISED = "The worker raised:"
+
 
 class Segment(NamedTuple):
-    """`waits` times: run `per_wait` steps, then wait for the last of them."""
+    """`waits` times: run `per_wait` steps, then wait for the last of them. The first wait past the limit is the last.
+
+    Ranks have no limit: each would meet its own at another step, and one would wait for the other for good.
+    """
 
     waits: int
     per_wait: int = 1
+    limit_ns: int = 0  # 0: none
 
     @property
     def steps(self) -> int:
@@ -162,14 +169,14 @@ class Measured(Answer, frozen=True, kw_only=True):
     begin_ns: Int64  # CLOCK_MONOTONIC_RAW of the worker's host
     span_ns: Int64
     waits: bytes  # 64-bit integers: nanoseconds from wait to wait, of all segments in their order
+    ran: list[Int64]  # waits of each segment: fewer than were asked for where it passed its limit
     counters: list[Int64 | None]  # differences, as `Done.counters` names them; null: a reading failed
     injected_ns: Int64 = 0
     resident_b: Int64 | None = None  # of the process, after a program's first step
 
-    def waits_ns(self, segments: Sequence[Segment]) -> list[Steps]:
-        """Return the waits of each segment."""
-        ends = np.cumsum([segment.waits for segment in segments])
-        return np.split(np.frombuffer(self.waits, np.int64), ends[:-1])
+    def waits_ns(self) -> list[Steps]:
+        """Return the waits of each segment; of the only one their sum, where that was asked for."""
+        return np.split(np.frombuffer(self.waits, np.int64), np.cumsum(self.ran)[:-1])
 
 
 class Failed(Answer, frozen=True, kw_only=True):

@@ -3,8 +3,8 @@
 stamp  step wait  stamp  step wait  stamp  step step step wait  stamp  step step step wait  stamp
        └──── Segment(waits=2) ────┘        └───────── Segment(waits=2, per_wait=3) ───────┘
 
-The loop makes no Python object per step, takes no decision, and reads no clock but for its stamps. Intervals between
-stamps leave no gap.
+The loop makes no Python object per step, and reads no clock but for its stamps. Intervals between stamps leave no gap.
+Its only decision is that a segment ends with the first stamp past its limit: the stamp itself compares.
 
 Steps may get an injected delay: they take a known share longer than they would, to see whether a comparison finds it.
 
@@ -18,46 +18,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 from kit.backends.protocol import DeviceBatch, StepOutput, Stepping
 from kit.clock import Stamps, now_ns
+from kit.profile.instruments import Calibration
 from kit.worker.messages import Segment
 
 
+class Ran(NamedTuple):
+    """What came of some segments."""
+
+    output: StepOutput  # of the last step
+    waits: list[int]  # of each segment; one that passed its limit has fewer than were asked for
+
+
 def run_segments(
-    program: Stepping, batches: Iterator[DeviceBatch], segments: Iterable[Segment], stamps: Stamps
-) -> StepOutput:
-    """Run the segments; return the output of the last step.
+    program: Stepping,
+    batches: Iterator[DeviceBatch],
+    segments: Iterable[Segment],
+    stamps: Stamps,
+    calibration: Calibration | None = None,
+) -> Ran:
+    """Run the segments, each to its end or to the first wait past its limit.
 
     Args:
         program: compiled.
         batches: of its steps; each step takes the next one.
         segments: with at least one step.
         stamps: with room for one more stamp than the segments have waits.
+        calibration: of a clock that counts ticks.
     """
     step, synchronize, stamp = program.step, program.synchronize, stamps.stamp
-    output = None
+    output, ends = None, [1]
     try:
         stamp()
-        for waits, per_wait in segments:
+        for waits, per_wait, limit_ns in segments:
+            stamps.limit(limit_ns, calibration)
             if per_wait == 1:
                 for batch in islice(batches, waits):
                     output = step(batch)
                     synchronize()
-                    stamp()
-                continue
-            for _ in range(waits):
-                for batch in islice(batches, per_wait):
-                    output = step(batch)
-                synchronize()
-                stamp()
+                    if stamp():
+                        break
+            else:
+                for _ in range(waits):
+                    for batch in islice(batches, per_wait):
+                        output = step(batch)
+                    synchronize()
+                    if stamp():
+                        break
+            ends.append(stamps.count)
     except BaseException:
         # Steps before the one that failed may still run on the device; they must not reach into another worker's block.
         with suppress(Exception):
             synchronize()
         raise
-    return output
+    return Ran(output, [end - begin for begin, end in pairwise(ends)])
 
 
 class InjectedDelay:

@@ -17,6 +17,7 @@ Usage: ``python -m kit.worker.supervisor [--grace S] [--cpus 0,1] [--folder PATH
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import select
@@ -35,6 +36,10 @@ ENDED = b'{"type": "Ended"'
 # What ends a container, and a terminal that has gone.
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 READ_B = 1 << 16
+# From <linux/prctl.h>; prctl(2).
+PR_SET_CHILD_SUBREAPER = 36
+# A program whose processes start others without end is left to the system after so long.
+ADOPTED_S = 5.0
 
 
 def main() -> int:
@@ -65,7 +70,7 @@ def main() -> int:
         if folder is not None:
             folder.mkdir(0o700)
             variables = {"TMPDIR": str(folder), **variables}
-        supervised = _Supervised(arguments.command, variables)
+        supervised = _Supervised(arguments.command, variables, is_worker=arguments.grace is None)
     except OSError as error:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -89,7 +94,11 @@ def main() -> int:
 class _Supervised:
     """The command, in a session of its own."""
 
-    def __init__(self, command: list[str], variables: dict[str, str]) -> None:
+    def __init__(self, command: list[str], variables: dict[str, str], *, is_worker: bool) -> None:
+        self._is_worker = is_worker
+        if is_worker:
+            # What the worker's children leave behind becomes a child of this process, and ends with it.
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._memory_kills_before = _memory_kills()
         # A child that ends or stops sends SIGCHLD, which makes this pipe readable.
         self._woken, waker = os.pipe()
@@ -133,7 +142,15 @@ class _Supervised:
     def kill(self) -> int:
         """End the command and all that it has started; return its exit code, negative for a signal."""
         self._signal(signal.SIGKILL)
-        return self._child.wait()
+        code = self._child.wait()
+        deadline_s = time.monotonic() + ADOPTED_S
+        while self._is_worker and time.monotonic() < deadline_s and (adopted := _children()):
+            # What these leave behind is adopted next.
+            for process in adopted:
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+        return code
 
     def how_it_ended(self) -> dict[str, object]:
         """Return a `kit.profile.fields.Reason`: signal, exit code, or the kernel killed it for lack of memory."""
@@ -159,10 +176,17 @@ class _Supervised:
     def _has_ended(self) -> bool:
         """Look at the child; say so where it has stopped as it was asked to."""
         with suppress(ChildProcessError):  # a child that has ended is none that could stop
-            if os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WNOHANG) is not None and self._is_stopping:
-                self._is_stopping = False
-                _say("Stopped")
-        return os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            if os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WNOHANG) is not None:
+                if self._is_stopping:
+                    self._is_stopping = False
+                    _say("Stopped")
+                elif self._is_worker:
+                    self._signal(signal.SIGCONT)  # a program has stopped itself, and nobody would continue it
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid == self._child.pid:
+                return True
+            os.waitpid(ended.si_pid, 0)  # the child of a child, which was adopted
+        return False
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -176,6 +200,18 @@ def _exit(number: int, _frame: object) -> None:
 def _say(tag: str, **fields: object) -> None:
     with suppress(OSError):  # nobody reads any more
         os.write(1, json.dumps({"type": tag, **fields}).encode() + b"\n")
+
+
+def _children() -> list[int]:
+    """Return the processes whose parent is this one."""
+    children = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # proc(5): the fields behind the name, which may hold anything.
+            parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid():
+                children.append(int(folder.name))
+    return children
 
 
 def _memory_kills() -> int:

@@ -5,14 +5,17 @@ prepare ─ join │ load ─ build ─ trace ─ compile ─ first step ─ war
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 import os
 import platform
 import re
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -25,7 +28,15 @@ from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
 from kit.backends.compile_caches import compile_anew, kept_by
 from kit.backends.entry import read_from_environment
-from kit.backends.program.backend import HOST, UserProgram, device_of, import_function, leaves, line_in
+from kit.backends.program.backend import (
+    HOST,
+    UserProgram,
+    defined_at,
+    device_of,
+    import_function,
+    leaves,
+    line_in,
+)
 from kit.backends.program.frameworks import loaded_versions
 from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
 from kit.devices import DEVICES, worker_environment
@@ -35,7 +46,7 @@ from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
 from kit.profile.consistency import SHRINKING
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Compilations, Failure, LaunchPart, Phase, Rank, Threads
+from kit.profile.schema import Compilations, Failure, LaunchPart, Phase, ProgramSource, Rank, Threads
 from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters
@@ -44,6 +55,7 @@ from kit.worker.evidence import ThreadUse, empty_wait_ns, imported_code, record_
 from kit.worker.fit import FitFeed, scored
 from kit.worker.inputs import Inputs, feed, load_inputs
 from kit.worker.messages import (
+    RAISED,
     Build,
     Compile,
     Conclude,
@@ -64,6 +76,7 @@ from kit.worker.messages import (
 )
 from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
+from kit.worker.sudden_end import write_the_line_of_a_sudden_end
 from kit.workloads.parity_proof import PARITY_BATCH
 from kit.workloads.seeded_arrays import Epochs, initial_weights
 
@@ -85,15 +98,24 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> int:
         program: int | None = getattr(request, "program", None)
         try:
             answer: Done | Measured | Failed = worker.answer(request)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a program may raise each of them
+        except BaseException as error:  # a program may raise whatever there is
             if not isinstance(error, KitError):
-                traceback.print_exc()
-            answer = Failed(program=program, reason=worker.reason_of(error))
+                with suppress(Exception):  # a program may have put anything in the place of standard error
+                    print(RAISED, file=sys.__stderr__)
+                    traceback.print_exc(file=sys.__stderr__)
+            answer = Failed(program=program, reason=worker.reason_of(error, program))
             # Released before it is said, as what comes next may need its memory. A traceback holds its frames.
             error.__traceback__ = None
             worker.release(program)
-        answers.write(encoder.encode(answer) + b"\n")
-        answers.flush()
+        try:
+            answers.write(encoder.encode(answer) + b"\n")
+            answers.flush()
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            sys.exit(
+                "the program closed files that it had not opened: those by which Steadykit asks it and is answered"
+            )
         if isinstance(request, Finish) or (isinstance(answer, Failed) and program is None):
             return int(isinstance(answer, Failed))
     return 0
@@ -121,6 +143,7 @@ class _Worker:
         self._inputs: dict[int, Inputs] = {}
         self._fits: dict[int, FitFeed] = {}
         self._programs: dict[int, _Running] = {}
+        self._sources: dict[int | None, ProgramSource] = {}  # of user programs
         self._proofs: dict[str, LaunchPart] = {}  # by cell: the points of a sweep share one, which is of small batches
         self._rank = ALONE
         self._held: socket.socket | None = None  # the port of this rank
@@ -151,9 +174,9 @@ class _Worker:
         gc.unfreeze()
         gc.collect()
 
-    def reason_of(self, error: BaseException) -> Reason:
-        """Return an exception as a reason, its message in one line."""
-        message = " ".join(str(error).split())[:MESSAGE_LENGTH]
+    def reason_of(self, error: BaseException, program: int | None = None) -> Reason:
+        """Return an exception as a reason, its message in one line; the program that raised it, if it was one."""
+        message = " ".join(_text_of(error).split())[:MESSAGE_LENGTH]
         if isinstance(error, KitError):
             return reason("refused", message=message)
         known = {"type": type(error).__name__, "message": message}
@@ -164,6 +187,10 @@ class _Worker:
             if (raised := line_in(source, error)) is not None:
                 file, line = raised
                 return reason("program_raised", **known, file=file, line=line)
+        if (source := self._sources.get(program)) is not None and (made := defined_at(source)) is not None:
+            # The step is no code of the user's, such as a layer of a framework.
+            file, line = made
+            return reason("program_raised", **known, file=file, line=line)
         return reason("exception", **known)
 
     def _prepare(self, request: Prepare) -> Done:
@@ -184,6 +211,8 @@ class _Worker:
                 os.environ |= DEVICES[request.device].shown_to_rank(request.part, os.environ)
         begin_ns = clock.now_ns()
         import_as_plain_python(is_program=bool(request.sources))
+        if request.sources:
+            write_the_line_of_a_sudden_end()
         self._backend = load(request.backend)
         for source in request.sources:
             import_function(source)
@@ -249,6 +278,7 @@ class _Worker:
         if (seen := backend.count(cell.device)) < wanted:
             raise KitError(f"{backend.name} sees {seen} {cell.device}, and --devices needs {wanted}; see `kit doctor`")
         if request.source is not None:
+            self._sources[request.program] = request.source
             user_program = UserProgram(request.source, cell)
             running = _Running(cell, request.seed, user_program, user_program.batches)
         elif (inputs := self._inputs.get(request.program)) is None:
@@ -291,13 +321,19 @@ class _Worker:
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
         if request.is_block and running.thread_use is None:
             running.thread_use = ThreadUse()
+        batches = running.batches
+        if isinstance(running.program, UserProgram) and not request.is_block:
+            batches = running.program.checked_batches()
         before = counters.read()
         begin_ns = clock.now_ns()
-        running.output = run_segments(stepping, running.batches, request.segments, stamps)
+        running.output, ran = run_segments(stepping, batches, request.segments, stamps, self._calibration)
         span_ns = clock.now_ns() - begin_ns
         after = counters.read()
         waits_ns = stamps.intervals_ns(self._calibration)
-        self._check(running, waits_ns, request)
+        if fit is not None:
+            asked = zip(request.segments, ran, strict=True)
+            fit.give_back(sum(segment.steps - waits * segment.per_wait for segment, waits in asked))
+        self._check(running, waits_ns, waits_ns[-ran[-1] :] // request.segments[-1].per_wait)
         resident_b = None
         if running.compiled_before is None:
             running.compiled_before = running.program.compilations()
@@ -308,6 +344,7 @@ class _Worker:
             begin_ns=begin_ns,
             span_ns=span_ns,
             waits=waits_ns.tobytes(),
+            ran=ran,
             counters=[
                 # Kernels' counters of a virtual machine have been seen to fall: what such a one shows is not known.
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
@@ -317,14 +354,19 @@ class _Worker:
             resident_b=resident_b,
         )
 
-    def _check(self, running: _Running, waits_ns: Steps, request: Measure) -> None:
-        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count."""
+    def _check(self, running: _Running, waits_ns: Steps, step_ns: Steps) -> None:
+        """Look at the last of some steps, outside of their times; raise a KitError where they cannot count.
+
+        Args:
+            running: whose steps they are.
+            waits_ns: of all segments.
+            step_ns: of the last segment.
+        """
         if waits_ns.min() <= 0:
             raise KitError("this clock is too coarse for steps this short: a step took no time; use larger batches")
         program = running.program
         if isinstance(program, UserProgram):
-            last = request.segments[-1]
-            program.check(running.output, waits_ns[-last.waits :] // last.per_wait)
+            program.check(running.output, step_ns)
         elif running.compiled_before is None:
             devices = {device_of(leaf) for leaf in leaves(running.output)} - {None}
             kinds = {HOST_DEVICE if device == HOST else str(device) for device in devices}
@@ -358,10 +400,12 @@ class _Worker:
             threads=threads,
             imported=imported_code(),
         )
-        if not np.isfinite(program.to_host(running.output)).all():
+        if (why := not_finite(program, running.output)) is not None:
             # Nonsense is not timed: a network that diverged skips work on some hardware.
-            part.failure = Failure(phase="steady", reason=reason("output_not_finite"))
+            part.failure = Failure(phase="steady", reason=why)
             return Done(part=part)
+        if isinstance(program, UserProgram):
+            part.output_unchecked = program.why_unchecked()
         if running.cell.device != HOST_DEVICE:
             part.settings = program.settings()
             part.empty_wait_ns = empty_wait_ns(program)
@@ -413,6 +457,28 @@ def _timed(begin_ns: int, part: LaunchPart | None = None) -> Done:
     return Done(begin_ns=begin_ns, span_ns=clock.now_ns() - begin_ns, part=part or LaunchPart())
 
 
+def not_finite(program: Runnable, output: StepOutput) -> Reason | None:
+    """Return why what a program's step returned cannot count; None where all numbers that can be read are finite."""
+    numbers = program.to_host(output)
+    is_nan, is_finite = np.isnan(numbers), np.isfinite(numbers)
+    if is_finite.all():
+        return None
+    if not isinstance(program, UserProgram):
+        return reason("output_not_finite")
+    if not program.must_be_finite:
+        return None
+    infinite = int(numbers.size - is_finite.sum() - is_nan.sum())
+    return reason("program_output_not_finite", nans=int(is_nan.sum()), infinite=infinite, numbers=int(numbers.size))
+
+
+def _text_of(error: BaseException) -> str:
+    """Return an exception's message, in characters that any file can hold."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except Exception:  # of a class of the user's
+        return ""
+
+
 def ran_out(error: BaseException) -> bool:
     """Return whether a framework raised for want of the device's memory; no framework is imported to tell.
 
@@ -421,7 +487,7 @@ def ran_out(error: BaseException) -> bool:
     raised: BaseException | None = error
     while raised is not None:
         names = {kind.__name__ for kind in type(raised).__mro__}
-        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(str(raised)):
+        if names.intersection(MEMORY_ERRORS) or MEMORY_WORDS.search(_text_of(raised)):
             return True
         raised = raised.__cause__
     return False

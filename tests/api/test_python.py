@@ -103,6 +103,43 @@ def test_what_cannot_be_is_one_line(written, tmp_path, monkeypatch):
     assert {file.name for file in tmp_path.iterdir() if "run.json" not in file.name} == {"own.py"}
 
 
+def program(batch, device):
+    return lambda: 1.0
+
+
+class Model:
+    def forward(self, x):
+        return x
+
+    def __call__(self, *arguments, **named):
+        return self.forward(*arguments, **named)
+
+
+BY_NAME = "kit.measure() takes programs by their names, and got"
+EXAMPLE = 'give kit.measure({"old": old, "new": new})'
+WRITE_NET = "and a program is a function; write def net(batch, device), which returns a step"
+
+
+@pytest.mark.parametrize(
+    ("programs", "line"),
+    [
+        (program, f'{BY_NAME} program; give kit.measure({{"program": program}})'),
+        ([program], f"{BY_NAME} list; {EXAMPLE}"),
+        ({}, f"{BY_NAME} nothing; {EXAMPLE}"),
+        ({"net": Model}, f"program net is a class, {WRITE_NET}"),
+        ({"net": Model()}, f"program net is a model (Model), {WRITE_NET}"),
+        (
+            {"a": lambda: 1.0},
+            "program a() does not accept batch, device; write def a(batch, device), which returns a step",
+        ),
+    ],
+)
+def test_what_is_no_dictionary_of_programs_is_told_what_would_be(programs, line):
+    with pytest.raises(kit.KitError) as refused:
+        kit.measure(programs)
+    assert str(refused.value) == line
+
+
 def test_a_profile_that_changed_is_not_compared_as_what_was_loaded(written, tmp_path):
     profiles = kit.load(written[0])
     b.write(written[0], b.profile(b.group("mlp", b.member("torch", 3.0), b.member("jax", 1.0)), rounds=3))
@@ -201,3 +238,52 @@ def test_the_pages_examples_run(tmp_path, monkeypatch):
     assert "rounds=3" in "".join(blocks)
     printed = in_python("\n".join(blocks).replace("rounds=3", "rounds=1"), tmp_path)
     assert "nothing.json" in printed and "large" in printed
+
+
+NO_TEXTS = [3, 2.5, True, b"batch", ["batch", 3], {"batch": 1}, object()]
+
+
+@pytest.mark.parametrize("wrong", NO_TEXTS, ids=lambda wrong: type(wrong).__name__)
+def test_an_argument_of_a_wrong_type_is_one_line(written, wrong):
+    profiles = kit.load(written[0])
+    calls = [
+        *(lambda name=name: profiles.compare(**{name: wrong}) for name in ("rows", "columns", "split", "metric")),
+        *(lambda name=name: profiles.compare(**{name: wrong}) for name in ("baseline", "filter", "meter")),
+        lambda: profiles.to_columns(wrong),
+        lambda: profiles.to_dataframe(wrong),
+        lambda: profiles.compare().plot(wrong),
+        lambda: profiles.compare().plot(title=wrong),
+        lambda: kit.load(wrong),
+        *(lambda name=name: kit.measure({"a": "a.py"}, **{name: wrong}) for name in ("device", "task", "label", "out")),
+        lambda: kit.measure({"a": "a.py"}, batch=wrong),
+        lambda: kit.measure({wrong if isinstance(wrong, (int, bytes)) else 3: "a.py"}),
+    ]
+    for call in calls:
+        with pytest.raises(kit.KitError) as error:
+            call()
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("rounds", "3", "a whole number"),
+        ("rounds", True, "a whole number"),
+        ("rounds", np.int64(3), "(numpy.int64); give a whole number"),
+        ("budget_s", "3", "a number"),
+        ("threads", 2.0, "a whole number"),
+        ("quick", "yes", "True or False"),
+        ("task", 3, "'train' or 'infer' or 'fit'"),
+        ("out", "a\0b", "leave out the zero character"),
+    ],
+)
+def test_the_line_says_what_to_give(name, wrong, right):
+    with pytest.raises(kit.KitError) as error:
+        kit.measure({"a": "a.py"}, **{name: wrong})
+    assert str(error.value).startswith(f"{name} is ") and right in str(error.value)
+
+
+def test_a_plot_has_the_title_that_was_given(written):
+    pytest.importorskip("matplotlib")
+    figure = kit.load(written[0]).compare().plot("times", title="Before the update")
+    assert "Before the update" in [text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text"))]

@@ -178,7 +178,7 @@ for rule in FAIR:
 obeying = [omp1("torch", True, 1), omp1("tensorflow", False, 5), omp1("jax", False, 4)]
 row("variable_binds_one", of(*obeying, variants=[OMP1]), "warning variable_binds_one torch", variable="OMP_NUM_THREADS",
     value="1", set_by="variant omp1", obeys="torch", ignores="tensorflow, jax",
-    threads="torch 1, tensorflow 5, jax 4")  # fmt: skip
+    threads="torch: 1, tensorflow: 5, jax: 4")  # fmt: skip
 # A thread more in a pool that ignores it holds nobody back.
 level = [omp1("torch", True, 8), omp1("tensorflow", False, 9)]
 row("variable_binds_one", of(*level, variants=[OMP1]), "note variable_binds_one torch")
@@ -235,16 +235,22 @@ programs = [given("program", workload=name) for name in ("mine", "yours")]
 row("variable_binds_one", of(*programs), lacks="own_programs_read_what_they_like")
 for torch, jax, severity, listed in (
     (threads(2), threads(2), "", ""),
-    (threads(1), threads(2), "warning", "torch 1, jax 2"),
-    (threads(None, 1), threads(2, 5), "warning", "torch 1, jax 5"),
+    (threads(1), threads(2), "warning", "torch: 1, jax: 2"),
+    (threads(None, 1), threads(2, 5), "warning", "torch: 1, jax: 5"),
     (threads(None, 2), threads(2, 5), "", ""),  # pools differ in who waits
     # One was asked for: what hands work over to it is no second one that computes.
     (threads(1, 1, 1), threads(None, 2, 1), "", ""),
     (threads(1, 1, 1), threads(1, 2, 1), "", ""),
-    (threads(2, 1), threads(2, 2), "note", "torch 1, jax 2"),
+    (threads(2, 1), threads(2, 2), "note", "torch: 1, jax: 2"),
 ):
     differs = {"wanted": f"{severity} threads_differ torch", "threads": listed} if listed else {}
     row("threads_differ", of(given("torch", {}, torch), given("jax", {}, jax)), **differs)
+# Sides are called as the rows of their table are.
+mine = given("program", {}, threads(1, 1, 1), workload="mine"), given("program", {}, threads(2, 2), workload="yours")
+row("threads_differ", of(*mine, compare=["workload"]), "warning threads_differ program", threads="mine: 1, yours: 2")
+sweep = given("torch", {}, threads(1, 1, 1), batch=8), given("jax", {}, threads(2, 2), batch=64)
+row("threads_differ", of(*sweep, compare=["backend", "batch"]), "warning threads_differ torch",
+    threads="torch batch 8: 1, jax batch 64: 2")  # fmt: skip
 for torch, jax, wanted in (
     ("highest", "highest", ""),
     ("highest", "None", "warning precision_differs jax"),  # JAX' own default is less
@@ -256,6 +262,15 @@ for torch, jax, wanted in (
                for name, known in settings.items()]  # fmt: skip
     row("precision_differs", of(*members), wanted)
 row("precision_differs", of(given("torch", device="gpu"), given("jax", device="gpu")), lacks="not_recorded")
+several = [
+    given(name, device="gpu", precision="default", batch=batch, launch={"settings": {switch: value}})
+    for batch, name, switch, value in (
+        (8, "torch", "float32_matmul_precision", "highest"),
+        (64, "jax", "jax_default_matmul_precision", "None"),
+    )
+]
+row("precision_differs", of(*several, compare=["backend", "batch"]), "warning precision_differs jax",
+    settings="torch batch 8: highest, jax batch 64: None")  # fmt: skip
 TCMALLOC = {"LD_PRELOAD": "libtcmalloc.so"}
 for torch, jax, backends, listed in (
     (TCMALLOC, TCMALLOC, "", {}),

@@ -72,11 +72,13 @@ def test_batches_are_gone_through_again(made, batches):
 
 
 def test_a_last_batch_that_is_smaller_is_refused(made):
+    # In an iterable that is no list, it is seen when they begin again.
     program = made(
-        'return {"step": lambda b: b[0].sum(), "batches": [(np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1)]}'
+        "class Pairs:\n    def __iter__(self):\n        return ((np.ones((n, 3)), np.ones(n)) for n in (4, 4, 1))\n"
+        'return {"step": lambda b: b[0].sum(), "batches": Pairs()}'
     )
     run(program, 3)
-    with pytest.raises(BackendError, match=r"is \(4, 3\) and \(4,\) and its last \(1, 3\) and \(1,\).*drop_last=True"):
+    with pytest.raises(BackendError, match=r"is \(4, 3\) and \(4,\) and another \(1, 3\) and \(1,\).*drop_last=True"):
         run(program)
 
 
@@ -106,11 +108,43 @@ def test_a_class_or_another_file_than_the_run_began_with_is_refused(made, tmp_pa
     path = tmp_path / "model.py"
     path.write_text("class Net:\n    def __init__(self, width=32): ...\n")
     source = source_of(path, "Net")
-    with pytest.raises(BackendError, match=r"Net is a class, .*define program\(batch, device\)"):
+    with pytest.raises(BackendError, match=r"Net is a class, .*write def Net\(batch, device\), which returns a step"):
         UserProgram(source, cell_of("Net"))
     path.write_text("def program(batch, device): return lambda: 2.0")
     with pytest.raises(BackendError, match="differs from"):
         UserProgram(source, cell_of("Net"))
+
+
+MODELS = """
+import torch
+class Bare(torch.nn.Linear): ...
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x
+class Keywords(torch.nn.Module):
+    def __init__(self, **keywords):
+        super().__init__()
+net = torch.nn.Linear(4, 4)
+class Program:
+    def __init__(self, batch, device):
+        self.x = torch.ones(batch)
+    def __call__(self):
+        return self.x
+"""
+
+
+@pytest.mark.frameworks
+def test_a_model_is_not_taken_for_a_program(tmp_path):
+    pytest.importorskip("torch")
+    path = tmp_path / "models.py"
+    path.write_text(MODELS)
+    for name in ("Bare", "Model", "Keywords", "net"):
+        kind = "a model (Linear)" if name == "net" else "a class"
+        with pytest.raises(BackendError) as refused:
+            UserProgram(source_of(path, name), cell_of(name))
+        assert str(refused.value).startswith(f"{name} is {kind}, and a program is a function; write def {name}(")
+    # A class may be a program, whose objects are its steps.
+    assert run(UserProgram(source_of(path, "Program"), cell_of("Program"))).tolist() == [1.0] * 4
 
 
 def test_shapes_that_change_are_seen_between_blocks(made):
@@ -251,4 +285,4 @@ def test_a_container_is_one_whatever_is_imported_beside_it(made, name, beside):
     for framework in ("torch", "jax", "tensorflow"):
         pytest.importorskip(framework)
     program = made(f"{beside}from collections import OrderedDict\nimport torch\nx = torch.ones(3)\n{CONTAINERS[name]}")
-    assert floats(run(program)).tolist() == [2.0, 2.0, 2.0]
+    assert floats(run(program))[0].tolist() == [2.0, 2.0, 2.0]

@@ -39,8 +39,8 @@ from kit.compare import clean as clean_rule
 from kit.compare.table import LaunchRow
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch, Threads
-from kit.runner.round import REPEATS_MOST
 from kit.runner.rounds_left import REPEATED_ROUNDS
+from kit.runner.warm_up_and_blocks import REPEATS_MOST
 from kit.stats.estimate import judge, over
 
 PLANNED = 12

@@ -5,7 +5,9 @@ import json
 import pytest
 from kit_process import invoke as kit
 
+from kit.cli.run_and_selftest import parse_request
 from kit.runner import examine
+from kit.suites.plan import plan_of
 
 
 def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monkeypatch):
@@ -22,13 +24,41 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     assert not list(tmp_path.iterdir())
 
 
+def planned(*words):
+    """The cells of each group that options plan, and what was said before it."""
+    lines = []
+    plan = plan_of(parse_request([*words, "--task", "infer", "--workload", "mlp"]), lines.append)
+    by_key = {cell.key: cell for cell in plan.cells}
+    return [[by_key[key] for key in group.cells] for group in plan.groups], lines
+
+
 @pytest.mark.parametrize("words", [["--batch", "32,64"], ["--batch", "32", "--batch", "64"]])
 def test_a_comma_list_is_a_repeated_option_and_is_compared(words):
-    done = kit("run", *words, "--backend", "torch,jax", "--task", "infer", "--workload", "mlp", "--dry-run", "--json")
-    assert [group["cells"][0].split("/")[1] for group in json.loads(done.stdout)["groups"]] == ["torch", "jax"]
-    assert all(len(group["cells"]) == 2 for group in json.loads(done.stdout)["groups"])
-    (line,) = done.stderr.splitlines()
-    assert "comparing batch" in line
+    groups, (line,) = planned(*words, "--backend", "torch")
+    assert [[cell.batch for cell in cells] for cells in groups] == [[32, 64]]
+    assert "comparing batch, because" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes", "phrase"),
+    [
+        (["--backend", "torch,jax", "--batch", "1,8,64"], [2, 2, 2], "comparing backend at each batch"),
+        (["--backend", "jax,torch", "--threads", "1,2"], [2, 2], "comparing backend at each threads"),
+        (["--backend", "torch,jax", "--batch", "1,8", "--dtype", "float32,bfloat16"], [2] * 4, "each batch, precision"),
+        (["--backend", "torch,tensorflow", "--compile-mode", "eager,compile,graph"], [4], "backend, compile_mode"),
+        (["--backend", "torch,jax", "--variant", "a:env=A=1"], [2, 2], "comparing variant at each backend"),
+        (["--batch", "32,64"], [2, 2, 2], "comparing batch at each backend"),
+        (["--backend", "torch,jax"], [2], None),
+        (["--backend", "torch,jax", "--batch", "1,8", "--compare", "batch"], [2, 2], None),
+    ],
+)
+def test_frameworks_that_are_named_are_compared_and_what_is_not_is_said_before(words, sizes, phrase):
+    groups, lines = planned(*words)
+    assert [len(cells) for cells in groups] == sizes
+    assert (phrase is None and not lines) or phrase in lines[0]
+    if phrase and "at each" in lines[0]:
+        together, _ = planned(*words, "--compare", lines[0].rpartition("--compare ")[2])
+        assert len({cells[0].key for cells in together}) == 1  # parts of one group, with its baseline
 
 
 def test_clock_prints_the_certificate():

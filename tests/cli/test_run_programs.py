@@ -33,6 +33,7 @@ def works(batch, device):
     return {"step": lambda weight: np.ones((batch, 64)) @ weight, "batches": weights}
 
 def raises(batch, device):
+    print("no weights here")
     def step():
         return np.ones((batch, 3)) @ np.ones((4, 3))
     return step
@@ -66,6 +67,9 @@ def ends_at_once(batch, device):
 
 def diverges(batch, device):
     return lambda: np.full((batch, 1000), np.inf)
+
+def masked(batch, device):
+    return {"step": lambda: np.full((batch, 1000), -np.inf), "finite": False}
 """
 
 
@@ -79,7 +83,7 @@ def short_suite(folder, rounds, *paths):
 
 def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     (tmp_path / "models.py").write_text(MODELS)
-    names = ("works", "raises", "nothing", "shrinks", "exits", "interrupts", "ends_at_once", "diverges")
+    names = ("works", "raises", "nothing", "shrinks", "exits", "interrupts", "ends_at_once", "diverges", "masked")
     suite = short_suite(tmp_path, 1, *(f"models.py:{name}" for name in names))
     done = kit(tmp_path, "run", suite, "--json", "--out", "run.json")
     assert done.returncode == 3, done.stderr
@@ -91,7 +95,7 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
         "exits": ("first_step", "program_raised"),
         "interrupts": ("build", "program_raised"),
         "ends_at_once": ("first_step", "exit_code"),
-        "diverges": ("steady", "output_not_finite"),
+        "diverges": ("steady", "program_output_not_finite"),
     }
     words = {name: sentence(convert(failure["reason"], Reason)) for name, failure in failed.items()}
     for name, begin, line in (
@@ -100,7 +104,7 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     ):
         at = failed[name]["reason"]["values"]["line"]
         assert words[name].startswith(begin) and MODELS.splitlines()[at - 1] == line
-    assert words["ends_at_once"] == "ended with exit code 7: no message"
+    assert words["ends_at_once"].startswith("ended with exit code 7 (")
     raised = failed["raises"]["reason"]["values"]
     assert (raised["type"], raised["file"]) == ("ValueError", str(tmp_path / "models.py"))
     assert MODELS.splitlines()[raised["line"] - 1] == "        return np.ones((batch, 3)) @ np.ones((4, 3))"
@@ -109,6 +113,10 @@ def test_a_program_is_measured_and_a_bad_one_is_one_line(tmp_path):
     assert (source.path, source.sha256) == (str(tmp_path / "models.py"), file_sha256(tmp_path / "models.py"))
     launch = next(result for result in profile.cells if result.cell.workload == "p0").launches[0]
     assert launch.gave_number and launch.backend_version.startswith("numpy ")
+    compared = kit(tmp_path, "compare", "run.json", "--all-cycles").stdout
+    assert "p8 returns was not checked for infinities and NaN" in " ".join(compared.split())
+    audited = json.loads(kit(tmp_path, "audit", "run.json", "--rule", "loss-not-finite", "--format", "json").stdout)
+    assert "output_need_not_be_finite" in json.dumps(audited)
     # There is none of these, and nothing stands for them.
     assert (launch.data, launch.parity, launch.fit, profile.suite.data) == (None, None, None, {})
 
@@ -202,7 +210,9 @@ def test_a_run_ends_with_its_table_on_a_terminal(tmp_path):
     assert shown[0].startswith("short: 2 programs × train")
     assert any(line.startswith("  p1") and "failed" in line for line in shown)
     assert shown[-1] == "all columns: kit compare 'my run.json' --wide"
-    assert "programs train" not in done.stderr and "kit: failed: p1 (" in done.stderr
+    assert "programs train" not in done.stderr
+    (failed, *printed) = done.stderr.partition("kit: failed: ")[2].splitlines()
+    assert failed.startswith("p1 (") and printed == ["  no weights here"]
 
 
 @pytest.mark.frameworks

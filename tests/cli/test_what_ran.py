@@ -155,7 +155,7 @@ def test_a_variable_that_binds_threads_is_named(tmp_path, variable):
         if finding.code == "threads_bound"
     ]
     assert finding.values["variables"] == f"{variable}={value}"
-    assert (finding.values["cpus"], finding.remedy.values["command"]) == (1, f"env -u {variable} kit run")
+    assert (finding.values["cpus"], finding.remedy.values["unset"]) == (1, f"env -u {variable} ")
 
 
 CACHES = """

@@ -1,5 +1,6 @@
 """What a user asks `kit compare` for: another metric, rows, columns, tables and a filter."""
 
+import contextlib
 import csv
 import io
 import json
@@ -66,3 +67,21 @@ def test_beside_a_failed_baseline_the_next_row_with_a_number_is_the_baseline(tmp
     rows = {row["name"]: row for row in document["groups"][0]["rows"]}
     assert document["groups"][0]["baseline"] == "torch" and rows["jax"]["versus"]["verdict"] == "faster"
     assert rows["tensorflow"]["failure"]["code"] == "out_of_memory"
+
+
+def test_the_table_of_frameworks_at_each_batch_names_the_command_that_makes_the_batches_rows(tmp_path):
+    groups = [
+        b.group(
+            f"g{batch}", *(b.member(backend, 2.0 * speed, batch=batch) for backend, speed in (("jax", 1), ("torch", 2)))
+        )
+        for batch in (8, 64)
+    ]
+    b.write(tmp_path / "run.json", b.profile(*groups))
+    with contextlib.chdir(tmp_path):
+        lines = invoke("compare", "run.json").stdout.splitlines()
+        (command,) = [line.removeprefix("side by side: kit ") for line in lines if line.startswith("side by side")]
+        rows = list(csv.DictReader(io.StringIO(invoke(*command.split(), "--format", "csv").stdout)))
+    assert [(row["member"], row["side"], row["verdict"]) for row in rows if row["side"] == "torch"] == [
+        ("batch 8", "torch", "slower"),
+        ("batch 64", "torch", "slower"),
+    ]

@@ -6,6 +6,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import profile_builder as b
 import pytest
 from kit_process import invoke as kit
@@ -13,9 +14,11 @@ from metered import BLOCK_S, DRAWN, RUN_S, SAMPLES, meter_lines, metered_run
 from msgspec.structs import replace
 from refusals import refused
 
+import kit as kit_of_python
 from kit.compare.joules import launch_energy
 from kit.compare.meter import HEADERS, Meter, read_meter
 from kit.compare.runs import run_of
+from kit.stats.window_energy import refresh_ns
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
 AT_NS = 1_767_268_800_250_000_000
@@ -88,6 +91,83 @@ def test_a_gap_costs_the_block_that_it_is_in(tmp_path):
     assert [entry.reason.code for entry in entries if entry.reason] == ["energy_gap"]
 
 
+# How a meter fails in one of torch's blocks, or in all: lines of its file, and why there are no joules.
+FAILURES = {
+    "gaps": ({"left_out": [(120 + 100 * n, 140 + 100 * n) for n in range(3)]}, {"energy_gap"}),
+    "restarts": ({"header": "time,energy_j", "restarts_s": [130, 230, 330]}, {"counter_reset"}),
+    "constant": ({"constant": True, "spacing_s": 0.5}, {"constant_power"}),
+    "coarse": ({"spacing_s": 5.0}, {"energy_block_too_short"}),
+    "a sensor of 6 s, written 20 times a second": ({"spacing_s": 0.05, "refresh_s": 6.0}, {"energy_block_too_short"}),
+    "milliwatts": ({"scale": 1000.0}, {"meter_implausible"}),
+    "kilowatts": ({"scale": 0.001}, {"meter_implausible"}),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_meter_that_fails_leaves_a_reason_and_never_another_sensors_joules(tmp_path, failure, device):
+    lines, codes = FAILURES[failure]
+    run = metered_run(own_w=50.0, device=device)
+    meter = Meter(written(tmp_path, meter_lines(**lines)))
+    powers, entries = drawn(meter.replaces_joules_of("run", run))
+    assert powers["torch"] == [None] * 3
+    assert {entry.reason.code for entry in entries[:3]} == codes
+    # The other framework's joules are the meter's, or there are none.
+    assert powers["jax"] == [None] * 3 or powers["jax"] == [pytest.approx(180.0, rel=0.05)] * 3
+
+
+@pytest.mark.parametrize(("spacing_s", "refresh_s"), [(0.05, 1.0), (0.1, 0.5), (0.5, 1.0), (1.0, 1.0)])
+def test_the_error_is_of_the_period_that_the_values_show(tmp_path, spacing_s, refresh_s):
+    powers, entries = aligned(tmp_path, metered_run(), spacing_s=spacing_s, refresh_s=refresh_s)
+    for name, (power_w, _) in DRAWN.items():
+        assert powers[name] == [pytest.approx(power_w, rel=entries[0].error_fraction)] * 3
+    assert entries[0].error_fraction >= refresh_s / BLOCK_S
+    assert entries[0].updates <= BLOCK_S / refresh_s + 2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_a_steady_load_that_repeats_its_watts_does_not_make_a_fast_meter_slow(share):
+    fresh = np.random.default_rng(7).random(2_000) < share
+    watts = 200.0 + np.cumsum(fresh) % 2
+    assert refresh_ns(np.arange(2_000) * 1e9, watts) <= 2e9
+
+
+def test_a_meter_that_changed_once_or_never_has_no_known_period():
+    at_ns = np.arange(100) * 1e9
+    assert refresh_ns(at_ns, np.full(100, 200.0)) == 99e9
+    assert refresh_ns(at_ns, np.repeat([100.0, 200.0], [30, 70])) == 69e9
+
+
+def test_an_entry_that_does_not_say_when_it_ran_keeps_no_other_sensors_joules(tmp_path):
+    run = metered_run(own_w=50.0)
+    first = run.cells[0].launches[0]
+    first.energy = [replace(first.energy[0], begin_ns=None)]
+    powers, entries = aligned(tmp_path, run)
+    assert (powers["torch"][0], entries[0].reason.code) == (None, "energy_block_without_time")
+
+
+@pytest.mark.parametrize(
+    ("facts", "power_w"),
+    [
+        ({"cpu.cores_logical": 2, "hypervisor": "none"}, 6_000.0),
+        ({"cpu.cores_logical": 384, "hypervisor": "none"}, 16_000.0),
+        # A guest does not see the machine that is metered.
+        ({"cpu.cores_logical": 2, "hypervisor": "kvm"}, 40_000.0),
+    ],
+)
+def test_what_is_believed_of_a_machine_grows_with_it(tmp_path, facts, power_w):
+    run = metered_run(identity=b.changed(b.identity(), facts))
+    scale = power_w / 300
+    _, entries = drawn(Meter(written(tmp_path, meter_lines(scale=scale))).added_to("run", run))
+    assert {entry.reason.code for entry in entries[:3]} == {"meter_implausible"}
+    _, entries = drawn(
+        Meter(written(tmp_path, meter_lines(scale=scale / 2))).added_to(
+            "run", metered_run(**{"identity": b.changed(b.identity(), facts)})
+        )
+    )
+    assert entries[0].reason is None
+
+
 def test_without_long_blocks_only_a_fast_meter_gives_joules(tmp_path):
     run = metered_run(has_blocks=False)
     steps = sum(run.cells[0].launches[0].blocks.all_steps())
@@ -147,6 +227,66 @@ def test_the_table_and_the_price_are_of_the_metered_joules(folder):
     assert (torch["energy_tier"], torch["energy_launches"]) == ("external_meter", "3")
     assert float(torch["cost_per_million"]) == pytest.approx(planted_j * 1e6 / 3.6e6 * 0.3, rel=0.05)
     assert (folder / "run.json").read_bytes() == before
+
+
+@pytest.fixture
+def half_metered(folder):
+    """A run with joules of its own, and a meter that lost the blocks of torch."""
+    b.write(folder / "run.json", metered_run(own_w=50.0))
+    written(folder, meter_lines(left_out=[(120 + 100 * n, 140 + 100 * n) for n in range(3)]))
+    return folder
+
+
+WHY = "energy of torch: no valid reading of meter: the sensor gave nothing for 21 s; the limit is 3 s"
+
+
+@pytest.mark.parametrize("wide", [(), ("--wide",), ("--why",), ("--format", "markdown", "--wide")])
+def test_the_tables_have_a_dash_and_say_why(half_metered, wide):
+    text = " ".join(kit("compare", "run.json", "--meter", "m.csv", *wide).stdout.replace("\n", " ").split())
+    assert WHY in text and "rapl" not in text
+    if wide != ("--why",):
+        assert "by external meter (meter)" in text
+
+
+def test_the_other_formats_have_no_joules_and_the_reason(half_metered):
+    command = ("compare", "run.json", "--meter", "m.csv", "--format")
+    rows = {row["name"]: row for row in csv.DictReader(io.StringIO(kit(*command, "csv").stdout))}
+    joules = [name for name in rows["torch"] if name.startswith("energy_") and name.endswith(("_j", "_w", "_js"))]
+    assert {rows["torch"][name] for name in joules} == {""} and len(joules) > 5
+    assert rows["torch"]["energy_refusal"] == "energy_gap" and rows["jax"]["energy_refusal"] == ""
+    assert float(rows["jax"]["energy_power_w"]) == pytest.approx(180.0, rel=0.02)
+    document = json.loads(kit(*command, "json").stdout)
+    (note,) = [note for note in document["notes"] if note["what"]["code"] == "energy_refused"]
+    assert (note["what"]["values"], note["because"]["code"]) == ({"rows": "torch", "sensor": "meter"}, "energy_gap")
+    assert 'row="torch"' not in "".join(
+        line for line in kit(*command, "prometheus").stdout.splitlines() if "energy_per_sample" in line
+    )
+
+
+def test_frames_plots_and_pages_are_of_the_meter(half_metered):
+    compared = kit_of_python.load("run.json").compare(meter="m.csv")
+    frame = compared.to_columns()
+    known = dict(zip(frame["name"], frame["energy_power_w"], strict=True))
+    assert (known["torch"], known["jax"]) == (None, pytest.approx(180.0, rel=0.02))
+    assert WHY in " ".join(str(compared).split()) and WHY in compared._repr_html_()
+    pytest.importorskip("matplotlib")
+    power = ("plot", "run.json", "--kind", "times", "--metric", "energy_power_w", "-o", "power.svg", "--force")
+    assert kit(*power).stderr == ""
+    assert "not drawn: mlp/torch" in kit(*power, "--meter", "m.csv").stderr
+    assert kit("report", "run.json", "-o", "page.html", "--meter", "m.csv").exit_code == 0
+    page = (half_metered / "page.html").read_text()
+    assert WHY in page and "300 W" not in page.partition("Findings")[0]
+
+
+def test_a_log_of_another_time_is_an_error_alone_and_a_reason_beside_others(folder):
+    b.write(folder / "run.json", metered_run(own_w=50.0))
+    b.write(folder / "late.json", metered_run(own_w=50.0, id="late", after_s=86_400))
+    alone = kit("compare", "late.json", "--meter", "m.csv")
+    assert "has no reading during late" in str(alone.exception)
+    both = " ".join(kit("compare", "run.json", "late.json", "--meter", "m.csv").stdout.split())
+    assert "energy of torch · late, jax · late: no valid reading of meter: the meter's file has no reading" in both
+    assert "rapl" not in both
+    assert "has no reading during late" in str(kit("plot", "late.json", "-o", "a.svg", "--meter", "m.csv").exception)
 
 
 def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_to(folder):

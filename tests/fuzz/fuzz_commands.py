@@ -193,7 +193,7 @@ def _suite(file: str) -> str:
     """Return the plan of a suite as `kit suites` lists it: the whole of it, without looking for frameworks."""
     from kit.report.formats import write
     from kit.report.plan_report import suites_report
-    from kit.runner.rounds_left import estimate
+    from kit.runner.time_left import estimate
     from kit.suites.plan import plan_cells, plan_groups
     from kit.suites.suite import load_suite
 

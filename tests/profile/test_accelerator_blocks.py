@@ -23,11 +23,12 @@ class Answering:
             return Done(counters=["process.cpu_ns"] if isinstance(request, Join) else [])
         waits_ns = [
             wait_ns
-            for waits, per_wait in request.segments
+            for waits, per_wait, _ in request.segments
             for wait_ns in [WAITED_NS if per_wait == 1 else per_wait * PIPELINED_NS + WAITED_NS - PIPELINED_NS] * waits
         ]
         waits = np.array(waits_ns, np.int64)
-        return Measured(begin_ns=1, span_ns=int(waits.sum()), waits=waits.tobytes(), counters=[45_000])
+        ran = [segment.waits for segment in request.segments]
+        return Measured(begin_ns=1, span_ns=int(waits.sum()), waits=waits.tobytes(), ran=ran, counters=[45_000])
 
     def stop(self):
         pass

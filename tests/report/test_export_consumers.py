@@ -3,7 +3,7 @@
 KIT_TEST_CONSUMERS names a folder with what no package index has, and what is too large to install for everybody:
 
     bmf.json                   services/console/public/bmf.json of bencherdev/bencher
-    github-action-benchmark/   dist/ and node_modules/ of its release v1.22.0
+    github-action-benchmark/   its release v1.22.0, which has dist/ and node_modules/
     node_modules/              of `npm install puppeteer-core`
 """
 
@@ -24,11 +24,13 @@ from pathlib import Path
 import jsonschema
 import profile_builder as b
 import pytest
-from kit_process import REPOSITORY, kit
+from kit_process import REPOSITORY, invoke, kit
+
+from kit.profile.schema import Phase
 
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "consumers"
-SWEEP = REPOSITORY / "profiles/reference/cpu-epyc-2-vcpu-batch-sweep-torch-mlp.json"
+REFERENCE = sorted((REPOSITORY / "profiles/reference").glob("*.json"))
 
 
 def consumer(*parts):
@@ -74,15 +76,45 @@ def exported(run_json, format_name, out, *words):
     return run_json.parent / out
 
 
-def test_benchers_schema_accepts_the_metrics(run_json):
-    schema = json.loads(consumer("bmf.json").read_bytes())
-    jsonschema.validate(json.loads(exported(run_json, "bmf", "bmf.json").read_bytes()), schema)
+@pytest.fixture
+def grown(tmp_path):
+    """Profiles of one batch, of two, and of two on two devices: a path each."""
+    members = [(device, batch) for device in ("cpu", "gpu") for batch in (64, 256)]
+    paths = []
+    for count in (1, 2, 4):
+        groups = [b.group(f"{device} {batch}", b.member("torch", 2.0, device=device, batch=batch))
+                  for device, batch in members[:count]]  # fmt: skip
+        paths.append(b.write(tmp_path / f"{count}.json", b.profile(*groups, rounds=3, drift=0.0)))
+    return paths
+
+
+def test_benchers_schema_accepts_every_reference_profile_and_keeps_names(run_json, grown):
+    schema, seen = json.loads(consumer("bmf.json").read_bytes()), set[str]()
+    for path in [run_json, *REFERENCE]:
+        jsonschema.validate(json.loads(invoke("export", "bmf", path).stdout), schema)
+    for path, count in zip(grown, (1, 2, 4), strict=True):
+        document = json.loads(exported(path, "bmf", f"{count}-bmf.json").read_bytes())
+        assert len(document) == count and seen < document.keys()
+        seen = set(document)
+
+
+def extracted(path, name):
+    """What github-action-benchmark reads of a profile's export."""
+    action, file = consumer("github-action-benchmark"), exported(path, "github-benchmark", name)
+    return json.loads(done(program("node"), SCRIPTS / "extract.cjs", action, file))
+
+
+def test_github_action_benchmark_has_a_history_for_each_cell_and_keeps_it(grown):
+    seen = set[str]()
+    for path, count in zip(grown, (1, 2, 4), strict=True):
+        steps = [entry["name"] for entry in extracted(path, f"{count}-github.json") if entry["unit"] == "ms"]
+        # It takes two entries of one name for one benchmark.
+        assert len(steps) == len({*steps}) == count and seen < {*steps}
+        seen = {*steps}
 
 
 def test_github_action_benchmark_reads_values_and_units(run_json):
-    action = consumer("github-action-benchmark")
-    script = SCRIPTS / "extract.cjs"
-    read = json.loads(done(program("node"), script, action, exported(run_json, "github-benchmark", "github.json")))
+    read = extracted(run_json, "github.json")
     steps = {entry["name"]: entry["value"] for entry in read if entry["unit"] == "ms"}
     assert next(value for name, value in steps.items() if "torch" in name) == pytest.approx(2.0, rel=0.03)
     assert {entry["unit"] for entry in read} <= {"ms", "B", "J/sample"}
@@ -106,13 +138,45 @@ def test_perfetto_reads_slices_and_counters(run_json):
     wrong = "SELECT sum(value) FROM stats WHERE severity IN ('error', 'data_loss')"
     (block_count,), (errors,) = rows(f"{blocks} UNION ALL {wrong}", trace)
     assert (block_count, errors) == (2 * 3 * 12, 0) and rows(power, trace) == [["nvml.0.power W", 41.5]]
-    # Many cells in a process: what overlaps in part would be dropped without a word.
-    ended = kit(run_json.parent, "export", "trace", SWEEP, "--out", "sweep.json")
-    assert ended.returncode == 0, ended.stderr
-    sweep = run_json.parent / "sweep.json"
-    slices = sum(event["ph"] == "X" for event in json.loads(sweep.read_bytes())["traceEvents"])
+    # What overlaps in part would be dropped without a word: of many cells in a process, of ranks, of boards.
+    late = [Phase(name="first_step", begin_ns=1_000_000, duration_ns=900_000)]
+    late.append(Phase(name="warmup", begin_ns=1_800_000, duration_ns=500_000))
+    ranks = b.member("torch", 2.0, devices=2, launch={"phases": late})
+    b.write(run_json.parent / "ranks.json", b.profile(b.group("mlp", ranks, b.member("jax", 3.0, devices=2)), rounds=2))
     threads = "SELECT count(DISTINCT t.name) FROM thread t JOIN thread_track USING (utid) WHERE t.name = 'rounds'"
-    assert rows(f"SELECT count(*) FROM slice UNION ALL {threads}", sweep) == [[slices], [1]]
+    chosen = [path for path in REFERENCE if any(name in path.stem for name in ("sweep", "gpu"))]
+    for path in (run_json.parent / "ranks.json", *chosen):
+        ended = kit(run_json.parent, "export", "trace", path, "--out", f"{path.stem}-trace.json")
+        assert ended.returncode == 0, ended.stderr
+        file = run_json.parent / f"{path.stem}-trace.json"
+        slices = sum(event["ph"] == "X" for event in json.loads(file.read_bytes())["traceEvents"])
+        assert rows(f"SELECT count(*) FROM slice UNION ALL {threads}", file) == [[slices], [1]], path.stem
+
+
+def test_strict_readers_take_the_numbers_of_every_reference_profile():
+    node, promtool = program("node"), program("promtool")
+    parse = "require('fs').readFileSync(0, 'utf8').split('\\n').filter(Boolean).forEach((line) => JSON.parse(line))"
+    for path in REFERENCE:
+        for words in (["compare", path, "--format", "jsonl"], ["audit", path, "--format", "jsonl"]):
+            done(node, "-e", parse, input=invoke(*words).stdout)
+        metrics = invoke("compare", path, "--format", "prometheus").stdout
+        done(promtool, "check", "metrics", input=metrics)
+        assert " NaN" not in metrics
+
+
+@pytest.mark.parametrize("level", ["cells", "launches", "blocks"])
+def test_pandas_and_polars_read_all_reference_profiles_together(tmp_path, level):
+    package("pyarrow")
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    files = []
+    for path in REFERENCE:
+        files.append(tmp_path / f"{path.stem}.parquet")
+        assert invoke("export", "parquet", path, "--level", level, "--out", files[-1]).exception is None
+    together = polars.concat([polars.read_parquet(file) for file in files], how="diagonal")  # refuses two types
+    assert together.schema["step_ns"] == polars.Float64
+    frame = pandas.concat([pandas.read_parquet(file) for file in files])
+    assert len(frame) == together.height == sum(len(polars.read_parquet(file)) for file in files)
+    assert polars.Null not in together.dtypes
 
 
 PROMETHEUS = """
@@ -198,8 +262,14 @@ def test_prometheus_has_a_series_for_each_sample_of_two_machines_and_keeps_them(
     def verdicts(known):
         return {entry["metric"]["verdict"]: entry["value"][1] for entry in known}
 
-    until(torch, lambda known: verdicts(known) == {"faster": "1", "slower": "0", "same": "0", "unresolved": "0"})
+    until(
+        torch,
+        lambda known: verdicts(known) == {"faster": "1", "slower": "0", "same": "0", "unresolved": "0", "bimodal": "0"},
+    )
     # A later run: what was there is there, and an alert on "slower" goes off.
     measured("a", 8.0)
-    until(torch, lambda known: verdicts(known) == {"faster": "0", "slower": "1", "same": "0", "unresolved": "0"})
+    until(
+        torch,
+        lambda known: verdicts(known) == {"faster": "0", "slower": "1", "same": "0", "unresolved": "0", "bimodal": "0"},
+    )
     until(every, lambda known: known and int(known[0]["value"][1]) == samples)

@@ -146,6 +146,16 @@ def test_rounds_have_every_cycle_and_the_verdicts_interval():
         rows_of("rounds", busy(), baseline="numpy")
 
 
+@pytest.mark.parametrize("kind", ["rounds", "times"])
+def test_a_plot_counts_rounds_as_the_table_does(kind):
+    disturb = b.beside_others(0.5, lambda number: range(100) if number in {1, 4} else ())
+    members = [b.member(name, 2.0, change=disturb) for name in ("torch", "jax")]
+    built = b.profile(b.group("mlp train", *members), rounds=6)
+    (head,) = compare_within("p", built).headlines
+    (line,) = [text for text in texts(svg(kind, built)) if "kit 0" in text and "round" in text]
+    assert head.rounds == 4 and "4 of 6 rounds" in line
+
+
 def test_intervals_are_those_of_the_comparison():
     profile = b.profile(b.group("g", b.member("torch", 2.0, batch=4), b.member("torch", 3.0, batch=8)), rounds=5)
     expected = {row.cell.batch: row for row in compare_within("p", profile).groups[0].rows}

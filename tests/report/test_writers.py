@@ -79,3 +79,13 @@ def test_every_format_has_the_same_numbers(printed, command):
     assert sorted(ns for ns in in_json if ns is not None) == pytest.approx(steps_ns)
     samples = families(printed(command, "prometheus")).get("steadykit_compare_step_seconds", [])
     assert sorted(1e9 * sample.value for sample in samples) == pytest.approx(steps_ns)
+
+
+def test_a_row_with_two_step_times_has_two_numbers_and_says_so(printed):
+    rows = csv.DictReader(io.StringIO(printed("compare bimodal.json", "csv")), strict=True)
+    (row,) = [row for row in rows if row["verdict"] == "bimodal"]
+    fast, slow = float(row["fast_mode_ratio"]), float(row["slow_mode_ratio"])
+    assert 0 < fast < slow and "two_modes" not in row
+    assert f"bimodal: {1 / slow:.2f} and {1 / fast:.1f} × faster" in printed("compare bimodal.json", "text")
+    states = families(printed("compare bimodal.json", "prometheus"))["steadykit_compare_verdict"]
+    assert "bimodal" in [sample.labels["verdict"] for sample in states if sample.value]

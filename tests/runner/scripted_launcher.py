@@ -32,6 +32,14 @@ COUNTERS = ["process.cpu_ns", "machine.busy_ns", "machine.steal_ns"]
 TURNS = ("prepare", "build", "warm_up", "block", "long_block", "conclude", "finish")
 
 
+def run_within_limit(segment, step_ns, wait_ns=0):
+    """The waits of a segment that ends with the first one past its limit, as a worker's do."""
+    waits_ns = np.full(segment.waits, segment.per_wait * step_ns + wait_ns, np.int64)
+    if not segment.limit_ns:
+        return waits_ns
+    return waits_ns[: 1 + np.searchsorted(waits_ns.cumsum(), segment.limit_ns, side="right")]
+
+
 @dataclass
 class Death:
     """A worker dies of one of its requests."""
@@ -195,7 +203,7 @@ class ScriptedWorker:
         luck = self.level * math.exp(launcher.draw.gauss(0, launcher.noise))
         step_ns = round(planned.get(variant, planned.get(self.backend, 2.0)) * MS * luck * launcher.machine())
         wait_ns = 0 if cell.device == "cpu" else round(launcher.wait_ms * MS)
-        waits_ns = [np.full(waits, per_wait * step_ns + wait_ns, np.int64) for waits, per_wait in request.segments]
+        waits_ns = [run_within_limit(segment, step_ns, wait_ns) for segment in request.segments]
         if name == "first_step":
             waits_ns = [np.array([50 * MS])]
             launcher.now_ns += int(launcher.compile_s * S)
@@ -214,6 +222,7 @@ class ScriptedWorker:
             begin_ns=begin_ns,
             span_ns=span_ns,
             waits=np.concatenate([[waits.sum()] if request.is_summed else waits for waits in waits_ns]).tobytes(),
+            ran=[*map(len, waits_ns)],
             counters=[7, 7 + round(span_ns * launcher.others(begin_ns / S)), 0],
             resident_b=launcher.larger_b.get(cell.workload, launcher.resident_b) if name == "first_step" else None,
         )
@@ -250,6 +259,9 @@ class Watching:
         pass
 
     def building(self, cell):
+        pass
+
+    def warming_up(self, cell, step_s):
         pass
 
     def block_done(self, cell, blocks, left):

@@ -6,8 +6,8 @@ from profile_builder import sensor
 from scripted_launcher import ScriptedLauncher, Watching, launches_of, plan_of, suite
 
 from kit.runner.interrupt import StopFlag
-from kit.runner.rounds_left import TimeLeft
 from kit.runner.running import RunUnderWay
+from kit.runner.time_left import TimeLeft
 from kit.suites.plan import with_ceilings
 from kit.suites.suite import Axes
 

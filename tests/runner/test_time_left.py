@@ -10,8 +10,9 @@ from kit.runner import progress
 from kit.runner import round as round_module
 from kit.runner.interrupt import StopFlag
 from kit.runner.progress import RunProgress
-from kit.runner.rounds_left import RepeatsToCome, TimeLeft
+from kit.runner.rounds_left import RepeatsToCome
 from kit.runner.running import RunUnderWay
+from kit.runner.time_left import TimeLeft
 from kit.suites.plan import plan_bundles
 
 ENERGY = sensor("rapl.package-0", "energy", "J", update_period_ns=10**6)
@@ -37,10 +38,20 @@ class Timed(Watching):
         self.time.begins_anew(lost_ns)
 
     def starting(self, worker):
+        self.time.starting(worker)
+        self.notes.append(self.note())
+
+    def warming_up(self, cell, step_s):
+        self.time.warming_up(cell, step_s)
         self.notes.append(self.note())
 
     def block_done(self, cell, blocks, left):
         self.time.block_done(cell, blocks, left)
+        self.notes.append(self.note())
+
+    def cycle_done(self, clean, planned, others, *, is_repeated):
+        super().cycle_done(clean, planned, others, is_repeated=is_repeated)
+        self.time.cycle_done(clean, planned)
         self.notes.append(self.note())
 
     def round_done(self, number, launches, repeats):
@@ -64,6 +75,75 @@ def test_after_the_first_round_it_is_what_the_rounds_took(conducted):
         assert left.seconds == pytest.approx((end_ns - at_ns) / S, abs=2.5)
     assert watching.notes[-1][1].seconds == 0
     assert not before.is_least
+
+
+LONG_STEPS = [
+    ({"torch": 6000.0}, {}),
+    ({"torch": 900.0, "jax": 2000.0}, {"backends": ["torch", "jax"]}),
+    ({"torch": 6000.0}, {"tasks": ["train", "infer"], "cycles": 2}),
+]
+
+
+@pytest.mark.parametrize(("step_ms", "fields"), LONG_STEPS)
+def test_steps_of_seconds_are_known_from_the_first_ones(conducted, step_ms, fields):
+    launcher = ScriptedLauncher(step_ms=step_ms, drift=0.0)
+    watching, end_ns = timed(conducted, launcher, **({"backends": ["torch"], "rounds": 2} | fields))
+    (before_ns, before), rest = watching.notes[0], watching.notes[: watching.at_round[1]]
+    assert before.seconds < (end_ns - before_ns) / S / 5
+    known = [left.seconds for _, left in rest]
+    assert max(known) > 5 * before.seconds
+    # In its last cycle every cell has made blocks.
+    for at_ns, left in rest[-4:]:
+        assert left.seconds == pytest.approx((end_ns - at_ns) / S, rel=0.3)
+
+
+@pytest.mark.parametrize(("step_ms", "fields"), LONG_STEPS)
+def test_a_run_says_so_before_its_first_block_where_it_takes_longer_than_announced(conducted, capsys, step_ms, fields):
+    run, printed = conducted(**({"backends": ["torch"], "rounds": 2} | fields)), []
+    with RunProgress(run.plan) as watching:
+        block_done = watching.block_done
+
+        def at_block(*block):
+            printed.append(capsys.readouterr().err)
+            block_done(*block)
+
+        watching.block_done = at_block
+        launcher = ScriptedLauncher(step_ms=step_ms, drift=0.0)
+        RunUnderWay.begin(run.path, run.plan).run(watching, StopFlag(), start=launcher.start)
+    assert re.search(r"^this takes longer than announced: about \d+ (seconds|minutes) left$", printed[0], re.MULTILINE)
+    assert all("longer than announced" not in lines for lines in printed[4:]), "not again and again"
+
+
+def test_what_is_announced_is_not_said_again_where_it_holds(conducted, capsys):
+    run = conducted(backends=["torch", "jax"], rounds=2)
+    with RunProgress(run.plan) as watching:
+        RunUnderWay.begin(run.path, run.plan).run(watching, StopFlag(), start=ScriptedLauncher().start)
+    assert "longer than announced" not in capsys.readouterr().err
+
+
+def test_a_neighbor_that_makes_cycles_repeat_is_known_from_the_first_of_them(conducted):
+    launcher = ScriptedLauncher(others=comes_and_goes, drift=0.0)
+    watching, end_ns = timed(conducted, launcher, backends=["torch", "jax"], rounds=1, cycles=40)
+    ran = len(watching.cycles)
+    assert 1.4 * 40 < ran < 2 * 40
+    (begin_ns, before), (at_ns, left) = watching.notes[0], watching.notes[len(watching.notes) // 2]
+    taken_s = (end_ns - begin_ns) / S
+    assert (at_ns - begin_ns) / S + left.seconds == pytest.approx(taken_s, rel=0.35)
+    assert left.seconds > before.seconds / 2
+
+
+@pytest.mark.parametrize(("noise", "precision_pct"), [(0.05, 1.5), (0.1, 2.0)])
+def test_a_search_for_a_precision_foresees_its_rounds(conducted, noise, precision_pct):
+    launcher = ScriptedLauncher(luck=noise, drift=0.0)
+    watching, end_ns = timed(
+        conducted, launcher, backends=["torch", "jax"], rounds=8, precision_pct=precision_pct, cycles=2
+    )
+    rounds = len(watching.at_round)
+    assert rounds > 24, "eight are the first look"
+    for number in (8, rounds // 2, rounds - 8):
+        at_ns, left = watching.notes[watching.at_round[number]]
+        assert left.is_least
+        assert 0.4 < left.seconds / ((end_ns - at_ns) / S) < 2.5
 
 
 def stays(at_s):

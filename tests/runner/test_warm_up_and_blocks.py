@@ -9,6 +9,7 @@ from profile_builder import MS, S
 from kit.profile.schema import StepPlan
 from kit.runner.warm_up_and_blocks import (
     GROUP_MAX_S,
+    OVERRUN_MOST,
     STEPS_MAX,
     WAIT_FRACTION,
     Pace,
@@ -33,7 +34,7 @@ class Device:
     def run(self, segments):
         """The waits of each segment."""
         first_ns = min(self.host_ns, self.work_ns) + self.wait_ns
-        return [np.full(waits, first_ns + per_wait * self.step_ns, np.int64) for waits, per_wait in segments]
+        return [np.full(waits, first_ns + per_wait * self.step_ns, np.int64) for waits, per_wait, _ in segments]
 
     def probed(self):
         pace = Pace(float(self.run([warm_up_segment(Pace(1.0))])[0][-1]))
@@ -98,7 +99,12 @@ def test_a_stall_beside_one_probe_decides_nothing():
     ],
 )
 def test_a_block_on_a_cpu_is_filled_at_its_pace_within_bounds(step_ns, lead_in, timed):
-    assert block_segments(Pace(step_ns), 0.25, 0.02) == [(lead_in, 1), (timed, 1)]
+    segments = block_segments(Pace(step_ns), 0.25, 0.02)
+    assert [(segment.waits, segment.per_wait) for segment in segments] == [(lead_in, 1), (timed, 1)]
+    assert [segment.limit_ns for segment in segments] == [
+        OVERRUN_MOST * lead_in * step_ns,
+        OVERRUN_MOST * timed * step_ns,
+    ]
 
 
 def test_the_pace_at_the_end_counts_not_the_slow_beginning():
@@ -122,19 +128,31 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
 
 
 @pytest.mark.parametrize(
-    ("spent_s", "steps", "ends"), [(0.9, 500, False), (1.0, 9, False), (1.0, 10, True), (0.2, STEPS_MAX, True)]
+    ("spent_s", "steps", "fastest_s", "ends"),
+    [
+        (0.0, 0, math.inf, False),
+        (0.9, 500, 0.001, False),
+        (1.0, 9, 0.1, False),
+        (1.0, 10, 0.1, True),
+        (0.2, STEPS_MAX, 1e-6, True),
+        (39.0, 9, 1.0, False),
+        (40.0, 9, 1.0, True),
+        (4.0, 3, 0.001, True),
+    ],
 )
-def test_a_warm_up_ends_after_its_time_and_its_least_steps(spent_s, steps, ends):
+def test_a_warm_up_ends_after_its_time_and_its_least_steps_or_where_its_steps_became_slow(
+    spent_s, steps, fastest_s, ends
+):
     plan = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
-    assert is_warm(plan, int(spent_s * S), steps) is ends
+    assert is_warm(plan, int(spent_s * S), steps, fastest_s * S) is ends
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])
 def test_a_warm_up_is_asked_for_in_parts_of_a_tenth_of_a_second(step_ns, steps):
-    assert warm_up_segment(Pace(step_ns)) == (steps, 1)
+    assert warm_up_segment(Pace(step_ns)) == (steps, 1, OVERRUN_MOST * steps * step_ns)
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (50 * MS, 10), (3 * S, 1)])
 def test_events_time_half_a_second_at_most(step_ns, steps):
     assert event_steps(Pace(step_ns)) == steps
-    assert math.prod(probe_segments(Pace(step_ns))[1]) * step_ns <= max(9, 9 * step_ns / S) * S
+    assert probe_segments(Pace(step_ns))[1].steps * step_ns <= max(9, 9 * step_ns / S) * S

@@ -145,6 +145,21 @@ def test_a_counter_that_is_reset_falls_and_gives_no_joules(tmp_path, after_uj):
     assert (after.code, joules[-1] - joules[101]) == ("energy_low_coverage", pytest.approx(18.0))
 
 
+@pytest.mark.parametrize("range_text", ["0", "-1", "", "unknown", None])
+def test_a_zone_that_does_not_say_where_it_wraps_is_read(tmp_path, range_text):
+    folder = plant_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000)
+    (folder / "max_energy_range_uj").unlink() if range_text is None else (folder / "max_energy_range_uj").write_text(
+        range_text
+    )
+    (sensor,) = rapl.open_sampled()
+    readings = []
+    for energy_uj in (2_000_000, 5_000_000, 500_000, 1_500_000):
+        write_counter(folder, energy_uj)
+        readings.append(sensor.read().value)
+    # A fall is a reset: nobody knows whether it is a wrap.
+    assert (sensor.is_available, readings) == (True, [pytest.approx(joules) for joules in (1.0, 4.0, 0.0, 1.0)])
+
+
 def test_a_single_failed_read_is_none_and_the_next_goes_on(tmp_path):
     folder = plant_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, RANGE_UJ)
     (sensor,) = rapl.open_sampled()

@@ -3,7 +3,7 @@
 import pytest
 from refusals import refused
 
-from kit.runner.rounds_left import estimate
+from kit.runner.time_left import estimate
 from kit.suites.plan import (
     GROUP_CELLS_MAX,
     QUICK_FIT_STEPS,

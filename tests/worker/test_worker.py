@@ -1,7 +1,7 @@
 """A real worker behind its supervisor: PyTorch's mlp, trained and used in one process."""
 
 import json
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -166,6 +166,18 @@ def test_each_epoch_of_a_fit_has_an_order_of_its_own_and_begins_with_it():
     drawn = SimpleNamespace(steps=2, order=lambda number: [10 * number, 10 * number + 1], host_batch=int)
     fed = FitFeed(drawn, "host")
     assert [list(fed.batches(count)) for count in (1, 1, 2)] == [[0], [1], [10, 11]]
+
+
+@pytest.mark.parametrize("feed", ["host", "device"])
+def test_batches_of_a_fit_that_no_step_took_come_next(feed):
+    drawn = SimpleNamespace(steps=5, order=lambda number: range(10 * number, 10 * number + 5), host_batch=int)
+    fed = FitFeed(drawn, feed)
+    fed._resident = range(20)
+    seen = []
+    for asked, taken in ((5, 2), (3, 0), (3, 1), (2, 2), (4, 4)):
+        seen.append(list(islice(fed.batches(asked), taken)))
+        fed.give_back(asked - taken)
+    assert seen == [[0, 1], [], [2], [3, 4], [10, 11, 12, 13]]
 
 
 def test_a_counter_that_fell_is_not_known():

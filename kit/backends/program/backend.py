@@ -8,7 +8,6 @@ the program has imported.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import os
 import re
@@ -17,8 +16,6 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,13 +26,15 @@ from numpy.typing import NDArray
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
 from kit.backends.program.frameworks import framework_of, made_by, threads_of, versions
+from kit.backends.program.program_call import refused_call
+from kit.backends.program.program_module import program_module
+from kit.backends.program.result_kinds import dense_parts, how_to_run, shape_of
 from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting
 from kit.profile.cell import Cell
-from kit.profile.fields import reason
+from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, ProgramSource, file_sha256
-from kit.workloads.workload import Shape
 
-PARTS = ("step", "synchronize", "batches", "tokens")
+PARTS = ("step", "synchronize", "batches", "tokens", "finite")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.
 STEP_LEAST_NS = 500
 # Folders of Python, of installed packages and of Steadykit: code in them is not the user's.
@@ -44,6 +43,7 @@ LIBRARIES = tuple(
     for folder in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), Path(__file__).parents[2])
 )
 Wait = Callable[[Any], None]  # takes what the step returned
+LeafShape = tuple[int | None, ...]
 
 # The device of NumPy arrays and numbers: they are complete.
 HOST = "host"
@@ -76,6 +76,8 @@ class UserProgram(Runnable):
     Attributes:
         batches: what the steps take, without end.
         tokens: that a step handles; None: the program does not say.
+        must_be_finite: what a step returns; False: the program says that infinities and NaN belong to it.
+        unread: the types of what `to_host` could not copy.
 
     Raises:
         BackendError: the function does not take these arguments, or made no step.
@@ -88,8 +90,11 @@ class UserProgram(Runnable):
         parts = _parts(source, cell)
         user_step: Callable[..., StepOutput] = parts["step"]
         self.tokens: int | None = parts.get("tokens")
+        self.must_be_finite: bool = parts.get("finite", True)
+        self.unread: set[str] = set()
         self._device = cell.device
-        self._shapes: list[Shape] | None = None  # of the first step's result
+        self._shapes: list[LeafShape] | None = None  # of the first step's result
+        self._batch_shapes: list[LeafShape] = []  # of the first batch
         self._output: StepOutput = None
         self._call: Callable[[DeviceBatch], StepOutput] = user_step if "batches" in parts else lambda _: user_step()
         self.batches: Iterator[DeviceBatch] = _repeated(parts["batches"]) if "batches" in parts else repeat(None)
@@ -106,6 +111,7 @@ class UserProgram(Runnable):
         """
         output_shapes = shapes(output)
         if self._shapes is None:
+            _refuse_lazy(output)
             self._shapes = output_shapes
             devices = {device for leaf in leaves(output) if (device := device_of(leaf)) not in (HOST, None)}
             if devices and self._device not in devices:
@@ -116,7 +122,7 @@ class UserProgram(Runnable):
         if output_shapes != self._shapes:
             raise BackendError(
                 f"its first step returned {_joined(self._shapes)} and a later one {_joined(output_shapes)}, but all "
-                "steps must do the same work; drop a smaller last batch, as DataLoader(…, drop_last=True) does"
+                f"steps must do the same work; {_remedy(self._shapes, output_shapes)}"
             )
         if np.median(step_ns) < STEP_LEAST_NS:
             raise BackendError(
@@ -126,7 +132,26 @@ class UserProgram(Runnable):
 
     def to_host(self, output: StepOutput) -> NDArray[np.float32]:
         """Copy the floating-point numbers of what a step returned; shape (elements,)."""
-        return floats(output)
+        numbers, self.unread = floats(output)
+        return numbers
+
+    def why_unchecked(self) -> Reason | None:
+        """Return why it is not known, after `to_host`, whether a step's result is finite; None where it is."""
+        if not self.must_be_finite:
+            return reason("output_need_not_be_finite")
+        return reason("output_not_read", kinds=", ".join(sorted(self.unread))) if self.unread else None
+
+    def checked_batches(self) -> Iterator[DeviceBatch]:
+        """Yield the next batches, each of the first one's shapes: for steps whose times do not count.
+
+        Raises:
+            BackendError: a batch has others.
+        """
+        for batch in self.batches:
+            if batch is not None:
+                self._batch_shapes = self._batch_shapes or shapes(batch)
+                _check_batch(self._batch_shapes, batch)
+            yield batch
 
     def compilations(self) -> Compilations:
         """Return that the number is unknown: a program may compile as it likes."""
@@ -143,6 +168,7 @@ class UserProgram(Runnable):
 
     def _first_wait(self) -> None:
         """Wait for the first step, and choose how to wait for later ones: each does no more than it must."""
+        _refuse_lazy(self._output)
         try:
             waits = waits_for(self._output)
         except TypeError as error:
@@ -199,16 +225,7 @@ def import_function(source: ProgramSource) -> Callable[..., Any]:
     Raises:
         BackendError: the file has changed since the run was planned, or has no such function.
     """
-    # A file may have the name of a framework, so the module is called by its hash.
-    name = source.module or f"steadykit_program_{source.sha256[:16]}"
-    if source.module is None and name not in sys.modules:
-        spec = spec_from_file_location(name, source.path)
-        assert spec is not None and spec.loader is not None
-        # The file imports its neighbors before all others, as a script does.
-        sys.path.insert(0, str(Path(source.path).parent))
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    module = import_module(name)
+    module = program_module(source)
     if file_sha256(module.__file__ or "") != source.sha256:
         raise BackendError(f"{module.__file__} differs from {source.path} at the start of the run; start a new run")
     function = getattr(module, source.function, None)
@@ -233,24 +250,22 @@ def line_in(source: ProgramSource, error: BaseException) -> tuple[str, int] | No
     return next(((frame.filename, frame.lineno or 0) for frame in reversed(frames) if is_own(frame.filename)), None)
 
 
+def defined_at(source: ProgramSource) -> tuple[str, int] | None:
+    """Return the file and the line in which the program's function begins; None where that is not known."""
+    with suppress(Exception):  # of the file
+        code = getattr(import_function(source), "__code__", None)
+        return None if code is None else (code.co_filename, code.co_firstlineno)
+    return None
+
+
 def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     """Call the user's function and return its parts, one of them "step"."""
     function = import_function(source)
     arguments: dict[str, Any] = {"batch": cell.batch, "device": cell.device}
     if source.takes_task:
         arguments["task"] = cell.task
-    signature, wanted = inspect.signature(function), ", ".join(arguments)
-    try:
-        signature.bind(**arguments)
-    except TypeError:
-        if inspect.isclass(function):
-            raise BackendError(
-                f"{source.function} is a class, but a user program is a function that returns a step; "
-                f"define program({wanted}), see docs/how-to/own-model.md"
-            ) from None
-        raise BackendError(
-            f"{source.function}{signature} does not accept {wanted}; write def {source.function}({wanted})"
-        ) from None
+    if (why := refused_call(source.function, function, arguments)) is not None:
+        raise BackendError(why)
     made = function(**arguments)
     parts = made if isinstance(made, dict) else {"step": made}
     for name, part in parts.items():
@@ -261,6 +276,12 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
                 raise BackendError(
                     f"{source.function} returned {part!r} for tokens; return how many a step handles, such as 4096"
                 )
+        elif name == "finite":
+            if type(part) is not bool:
+                raise BackendError(
+                    f"{source.function} returned {part!r} for finite; return False if infinities and NaN belong to "
+                    "what a step returns"
+                )
         elif not (isinstance(part, Iterable) if name == "batches" else callable(part)):
             wanted = "an iterable" if name == "batches" else "a callable"
             raise BackendError(f"{source.function} returned {kind_of(part)} for {name}; return {wanted}")
@@ -269,12 +290,24 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
     return parts
 
 
+def _refuse_lazy(output: StepOutput) -> None:
+    """Raise BackendError where a step returned something whose work has not run."""
+    for leaf in leaves(output):
+        if framework_of(leaf) is None and (remedy := how_to_run(leaf)) is not None:
+            raise BackendError(f"its step returned {kind_of(leaf)}, whose work has not run; {remedy}")
+
+
 def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
     """Yield the batches over and over. A step's time includes the time to get its batch.
 
     Raises:
-        BackendError: there is no batch (an iterator has none the second time), or the last has another shape.
+        BackendError: there is no batch (an iterator has none the second time), or one has another shape: in a list any,
+            of others the last.
     """
+    if isinstance(batches, list | tuple) and batches:
+        wanted = shapes(batches[0])
+        for batch in batches:
+            _check_batch(wanted, batch)
     while True:
         iterator = iter(batches)
         try:
@@ -285,15 +318,32 @@ def _repeated(batches: Iterable[DeviceBatch]) -> Iterator[DeviceBatch]:
         yield first
         for last in iterator:
             yield last
-        if (wanted := shapes(first)) != (last_shapes := shapes(last)):
-            raise BackendError(
-                f"its first batch is {_joined(wanted)} and its last {_joined(last_shapes)}; drop an incomplete batch, "
-                "as DataLoader(…, drop_last=True) does"
-            )
+        _check_batch(shapes(first), last)
 
 
-def _joined(leaf_shapes: list[Shape]) -> str:
+def _check_batch(wanted: list[LeafShape], batch: DeviceBatch) -> None:
+    """Raise BackendError where a batch has other shapes than the first."""
+    if (others := shapes(batch)) != wanted:
+        raise BackendError(
+            f"its first batch is {_joined(wanted)} and another {_joined(others)}, but all steps must do the same work; "
+            f"{_remedy(wanted, others)}"
+        )
+
+
+def _joined(leaf_shapes: list[LeafShape]) -> str:
     return " and ".join(map(str, leaf_shapes)) or "nothing"
+
+
+def _remedy(first: list[LeafShape], other: list[LeafShape]) -> str:
+    """Return what to do about batches, or results, of two shapes."""
+    pairs = list(zip(first, other, strict=False))
+    is_cut = len(first) == len(other) and all(
+        len(whole) == len(cut) and whole[1:] == cut[1:] and (whole[:1] == cut[:1] or (cut[0] or 0) < (whole[0] or 0))
+        for whole, cut in pairs
+    )
+    if is_cut:
+        return "drop a smaller last batch, as DataLoader(…, drop_last=True) does"
+    return "pad what varies to one shape, or measure each shape as a program of its own"
 
 
 def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step returns
@@ -301,13 +351,16 @@ def leaves(result: Any) -> list[Any]:  # noqa: ANN401 - whatever a user's step r
 
     What a container is must not depend on JAX: another program may import it, and it takes an unknown dict for a leaf.
     """
-    return list(_leaves(result))
+    return [part for leaf in _leaves(result) for part in dense_parts(leaf) or [leaf]]
 
 
 def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Yield what the tree holds; a sparse, ragged, nested, indexed or masked array is one leaf."""
     if isinstance(result, Mapping | list | tuple):
         for part in result.values() if isinstance(result, Mapping) else result:
             yield from _leaves(part)
+    elif isinstance(result, Iterator):
+        yield result  # JAX warns of them
     elif result is not None:
         jax = sys.modules.get("jax")
         parts = [result] if jax is None else jax.tree.leaves(result)
@@ -318,9 +371,9 @@ def _leaves(result: Any) -> Iterator[Any]:  # noqa: ANN401
                 yield from _leaves(part)
 
 
-def shapes(result: Any) -> list[Shape]:  # noqa: ANN401
+def shapes(result: Any) -> list[LeafShape]:  # noqa: ANN401
     """Return the shape of each leaf; a leaf that has none counts as a number, ()."""
-    return [tuple(int(size) for size in getattr(leaf, "shape", ())) for leaf in leaves(result)]
+    return [shape_of(leaf) for leaf in _leaves(result)]
 
 
 def device_of(leaf: Any) -> str | None:  # noqa: ANN401
@@ -364,15 +417,19 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
     return waits
 
 
-def floats(result: Any) -> NDArray[np.float32]:  # noqa: ANN401
-    """Copy all floating-point leaves to the host; shape (elements,)."""
-    arrays = [np.empty(0, np.float32)]
+def floats(result: Any) -> tuple[NDArray[np.float32], set[str]]:  # noqa: ANN401
+    """Copy all floating-point leaves to the host, shape (elements,); return the types of those that cannot be, too."""
+    arrays, unread = [np.empty(0, np.float32)], set()
     for leaf in leaves(result):
         is_array = device_of(leaf) is not None and "float" in str(getattr(leaf, "dtype", ""))
-        if is_array or isinstance(leaf, float):
+        if not (is_array or isinstance(leaf, float)):
+            continue
+        try:
             on_host = leaf.detach().float().cpu() if framework_of(leaf) == "torch" else leaf
             arrays.append(np.ravel(np.asarray(on_host, np.float32)))
-    return np.concatenate(arrays)
+        except Exception:  # of its framework, whatever it is
+            unread.add(type(leaf).__name__)
+    return np.concatenate(arrays), unread
 
 
 BACKEND = ProgramBackend()
