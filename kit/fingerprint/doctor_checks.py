@@ -32,8 +32,8 @@ SHM_B = 256 << 20
 STEAL_PCT = 0.5
 # A stamp by one of these costs a microsecond and more; the others cost tens of nanoseconds.
 SLOW_CLOCKSOURCES = ("hpet", "acpi_pm", "refined-jiffies", "jiffies")
-# proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
-STEAL_FIELD = 7
+# The times of a CPU that add up to all; those of guests are in `user` and `nice`, too.
+OF_CPU_TIME = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 def conditions(
@@ -78,7 +78,7 @@ def _memory(root: Path, inside: Facts) -> Iterator[Condition]:
     yield condition("memory", free_b >= MEMORY_B, ("memory_free", "memory_small"), memory_b=free_b, needed_b=MEMORY_B)
     shm = root / "dev/shm"
     if shm.is_dir():
-        shm_b = shutil.disk_usage(shm).total
+        shm_b = psutil.disk_usage(str(shm)).total
         yield condition("shared memory", shm_b >= SHM_B, ("shm_enough", "shm_small"), shm_b=shm_b)
 
 
@@ -86,7 +86,7 @@ def _folders(profiles: Path, inside: Facts) -> Iterator[Condition]:
     temporary = Path(tempfile.gettempdir())
     is_lost = inside.text("container.image") is not None and profiles.stat().st_dev == Path("/").stat().st_dev
     for subject, folder, needed_b in (("profiles", profiles, DISK_B), ("temporary files", temporary, TMP_B)):
-        free_b, where = shutil.disk_usage(folder).free, str(folder.resolve())
+        free_b, where = psutil.disk_usage(str(folder)).free, str(folder.resolve())
         if subject == "profiles" and is_lost:
             yield Condition(subject=subject, fine=False, what=reason("folder_in_container", folder=where))
         elif not os.access(folder, os.W_OK):
@@ -113,14 +113,14 @@ def _clocks(root: Path) -> Iterator[Condition]:
 
 
 def _neighbors(cpus: Sequence[int], others_most: float, root: Path, inside: Facts) -> Iterator[Condition]:
-    ticks = [int(word) for word in read_text(root / "proc/stat").partition("\n")[0].split()[1:]]
-    if len(ticks) > STEAL_FIELD:
-        steal_pct = 100 * ticks[STEAL_FIELD] / sum(ticks[: STEAL_FIELD + 1])
+    times = psutil.cpu_times()
+    if total_s := sum(getattr(times, name) for name in OF_CPU_TIME):
+        steal_pct = 100 * times.steal / total_s
         yield condition("steal", steal_pct < STEAL_PCT, ("steal_low", "steal_high"), steal_pct=steal_pct)
     others = others_now(cpus, others_most, root=root)
     code = others.reason.code if others.is_quiet else f"{others.reason.code}_remedy"
     yield condition("other programs", others.is_quiet, (code, code), **others.reason.values)
     if inside.text("container.engine") is not None:
         # The kernel's own threads are seen in the host's PID namespace alone.
-        is_host = read_text(root / "proc/2/comm") == "kthreadd"
+        is_host = psutil.pid_exists(2) and psutil.Process(2).name() == "kthreadd"
         yield condition("PID namespace", is_host, ("pid_namespace_host", "pid_namespace_own"))

@@ -53,21 +53,19 @@ def turbo_switch(cpu: Path) -> tuple[Path, bool] | None:
 
 
 def state(root: Path = Path("/")) -> State:
-    """Return the machine's state now; `root`: where /proc and /sys are."""
+    """Return the machine's state now; `root`: where /proc and /sys are, for what psutil does not read."""
     cpu, proc = root / "sys/devices/system/cpu", root / "proc"
     heat, no_heat = "cpu[0-9]*/thermal_throttle/{}_throttle_count", reason("no_throttle_count")
     nodes = cpu.parent / "node"
     questions: dict[str, Callable[[], FactValue | Reason]] = {
-        "load_1min": lambda: float((proc / "loadavg").read_text().split()[0]),
+        "load_1min": lambda: psutil.getloadavg()[0],
         "cpu.governor": lambda: " / ".join(governors(cpu)) or reason("no_governor"),
         "cpu.turbo": lambda: (turbo_switch(cpu) or (None, reason("no_turbo_switch")))[1],
-        "cpu.frequency_mhz": lambda: next(
-            filter(None, (gauge.read(root) for gauge in linux.FREQUENCY)), reason("no_frequency")
-        ),
+        "cpu.frequency_mhz": lambda: linux.frequency_mhz() or reason("no_frequency"),
         "cpu.temperature_c": _temperature_c,
-        "memory_available_b": lambda: _sum([proc / "meminfo"], r"MemAvailable:\s+(\d+) kB", unit=1024),
-        "context_switches": lambda: _sum([proc / "stat"], r"ctxt (\d+)"),
-        "steal_ns": lambda: _sum([proc / "stat"], r"cpu +(?:\d+ ){7}(\d+)", unit=linux.TICK_NS),
+        "memory_available_b": lambda: psutil.virtual_memory().available,
+        "context_switches": lambda: psutil.cpu_stats().ctx_switches,
+        "steal_ns": lambda: round(psutil.cpu_times().steal * 1e9),
         "cgroup_throttled": lambda: _throttled(root, 1),
         "cgroup_throttled_ns": lambda: _throttled(root, 0),
         "pressure_cpu_some_ns": lambda: linux.pressure_ns((proc / "pressure/cpu").read_bytes())[0],
@@ -117,10 +115,10 @@ def _clock_synchronized() -> bool:
     return bool(answer != TIME_ERROR)
 
 
-def _sum(files: Iterable[Path], pattern: str, none: Reason | None = None, unit: int = 1) -> int | Reason:
+def _sum(files: Iterable[Path], pattern: str, none: Reason) -> int | Reason:
     """Return the sum over files of the pattern's first match at the beginning of a line; `none` if there is no file."""
-    numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) * unit for file in files]
-    return none if none is not None and not numbers else sum(numbers)
+    numbers = [int(re.findall(f"^{pattern}", file.read_text(), re.MULTILINE)[0]) for file in files]
+    return sum(numbers) if numbers else none
 
 
 def _throttled(root: Path, index: int) -> int | Reason:
@@ -159,6 +157,7 @@ def others_now(cpus: Sequence[int], most: float, look_s: float = LOOK_S, root: P
         look_s: seconds to watch for.
         root: where /proc is.
     """
+    # psutil's list does not say of which CPU each entry is: where one is offline, the later ones move up.
     times, stat = linux.times_parser(cpus), root / "proc/stat"
     try:
         times(stat.read_bytes())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 
 from kit.environment import FLEET_PLAN
 from kit.errors import EXIT_INTERRUPTED, KitError
@@ -174,7 +174,7 @@ def measure(plan: FleetPlan, retries: int, say: Callable[[str], None]) -> dict[s
         runs = []
     # The last try of each node counts.
     cases = {case["node"]: case for run in runs for case in run["testcases"]}
-    if not cases and shutil.disk_usage(plan.folder).free < REPORT_B:
+    if not cases and psutil.disk_usage(str(plan.folder)).free < REPORT_B:
         raise KitError(f"{plan.folder}: the disk is full; make room, then give --resume")
     if not cases and not any(map(plan.is_begun, plan.nodes)):
         errors = [line for line in log.read_text(errors="replace").splitlines() if "ERROR" in line.upper()]

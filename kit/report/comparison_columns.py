@@ -262,7 +262,11 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
         column._replace(read=partial(_joules, in_times=in_times)) if column.read is _joules else column
         for column in columns
     ]
-    columns = [column for column in columns if any(column.read(row) is not None for row in rows)]
+    # Refused joules are dashes, of which a note has the reason.
+    shown = {"energy_per_sample_j"} if any(row.value("energy_refusal") for row in rows) else set()
+    columns = [
+        column for column in columns if column.name in shown or any(column.read(row) is not None for row in rows)
+    ]
     if not wide and sum(column.name == by for column in columns) > 1:
         columns.pop()
     if is_platform:

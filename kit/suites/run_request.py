@@ -109,7 +109,7 @@ class RunRequest(TypedRequest):
     """What one run is asked for. A field that is empty or null leaves the choice to the suite."""
 
     suite: str = option("SUITE", usual="")  # a built-in name, or a .toml file
-    backends: Names = several("--backend", "Measure only this framework (repeatable).", "NAME,…")
+    backends: Names = several("--backend", "Measure only this framework; several are compared (repeatable).", "NAME,…")
     workloads: Names = several("--workload", "Measure this network, not the suite's (repeatable).", "NAME,…")
     programs: Names = several(
         "--program", "Measure a user program: your own network (repeatable).", "[NAME=]FILE.py[:FUNCTION]", read=tuple

@@ -248,6 +248,16 @@ def test_the_tables_have_a_dash_and_say_why(half_metered, wide):
         assert "by external meter (meter)" in text
 
 
+def test_a_meter_that_failed_in_all_blocks_leaves_a_column_of_dashes(folder):
+    b.write(folder / "run.json", metered_run(own_w=50.0))
+    written(folder, meter_lines(scale=1000.0))
+    lines = kit("compare", "run.json", "--meter", "m.csv").stdout.splitlines()
+    begin = next(line for line in lines if "J/1k" in line).index("J/1k")
+    rows = [line for line in lines if line.startswith(("  torch ", "  jax "))]
+    assert [line[begin : begin + 4].strip() for line in rows] == ["–", "–"]
+    assert "no valid reading of meter" in " ".join(lines)
+
+
 def test_the_other_formats_have_no_joules_and_the_reason(half_metered):
     command = ("compare", "run.json", "--meter", "m.csv", "--format")
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(kit(*command, "csv").stdout))}

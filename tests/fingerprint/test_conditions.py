@@ -1,3 +1,4 @@
+import psutil
 import pytest
 from planted_files import plant
 
@@ -10,6 +11,20 @@ def look(root, files=(), cpus=(0, 1)):
     """Return the conditions of planted files by subject."""
     plant(root, dict(files))
     return {condition.subject: condition for condition in conditions(cpus, len(cpus), OTHERS_MOST, root, root)}
+
+
+THREAD = f"2 ({{}}) S 0 0 0 0 -1 2129984 {'0 ' * 12}1 0 5 0 0 {'0 ' * 28}\n"
+KINDS = ("MemFree", "Buffers", "Cached", "Shmem", "Active", "Inactive", "SReclaimable")
+MEMORY = "MemTotal: 9999 kB\nMemAvailable: 2048 kB\n" + "".join(f"{kind}: 9 kB\n" for kind in KINDS)
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder whose /proc is psutil's, too."""
+    plant(tmp_path, {"proc/stat": "cpu 9 0 0 0 0 0 0 0 0 0\nbtime 9\n", "proc/meminfo": MEMORY})
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    monkeypatch.setattr(psutil, "pid_exists", lambda pid: (tmp_path / f"proc/{pid}").exists())
+    return tmp_path
 
 
 SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -27,14 +42,14 @@ SIBLINGS = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
         ({"sys/devices/system/cpu/intel_pstate/no_turbo": "0"}, "turbo", False, "no_turbo"),
         ({"sys/devices/system/cpu/intel_pstate/no_turbo": "1"}, "turbo", True, "off"),
         ({"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "clocksource", False, "tsc"),
-        ({"proc/stat": "cpu 900 0 0 0 0 0 0 100 0 0"}, "steal", False, "10"),
-        ({"proc/stat": "cpu 9999 0 0 0 0 0 0 1 0 0"}, "steal", True, "0.01"),
-        ({".dockerenv": ""}, "PID namespace", False, "--pid host"),
-        ({".dockerenv": "", "proc/2/comm": "kthreadd"}, "PID namespace", True, "host"),
+        ({"proc/stat": "cpu 900 0 0 0 0 0 0 100 0 0\nbtime 9\n"}, "steal", False, "10"),
+        ({"proc/stat": "cpu 9999 0 0 0 0 0 0 1 0 0\nbtime 9\n"}, "steal", True, "0.01"),
+        ({".dockerenv": "", "proc/2/stat": THREAD.format("bash")}, "PID namespace", False, "--pid host"),
+        ({".dockerenv": "", "proc/2/stat": THREAD.format("kthreadd")}, "PID namespace", True, "host"),
     ],
 )  # fmt: skip
-def test_each_condition_says_what_would_help(tmp_path, files, subject, fine, says):
-    condition = look(tmp_path, files)[subject]
+def test_each_condition_says_what_would_help(root, files, subject, fine, says):
+    condition = look(root, files)[subject]
     assert condition.fine is fine
     assert says in sentence(condition.what)
 

@@ -91,7 +91,7 @@ def test_a_new_fact_is_an_entry_that_is_named_with_its_effect_where_it_differs(m
     machines = {label: b.identity(facts={"warp_core": label}) for label in ("a", "b")}
     comparison = compare([read_run(label, b.profile(id=label, identity=machines[label])) for label in machines])
     assert "could explain a difference: warp core: a (a), b (b)" in text(comparison)
-    assert "It matters." in write(why_report(comparison), "text", io.StringIO())
+    assert "It matters." in write(why_report(comparison, {}), "text", io.StringIO())
 
 
 @pytest.mark.parametrize("name", ["text", "markdown"])

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import profile_builder as b
+import psutil
 import pytest
 from planted_files import plant
 
@@ -162,25 +164,35 @@ def test_limits_of_the_tightest_parent_and_throttling_where_the_quota_is(tmp_pat
     assert (cgroup.cpu_limit(tmp_path), cgroup.memory_limit_b(tmp_path)) == limits
 
 
-CPUFREQ = {
-    f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq": f"{khz}\n"
-    for cpu, khz in enumerate(("2000000", "3000000", "<unknown>"))
-}
-CPUINFO = "flags\t\t: {0}\ncpu MHz\t\t: 2000.0\n\nflags\t\t: {0}\ncpu MHz\t\t: 3000.0\n"
+# As psutil gives them: current, least and most MHz. Without cpufreq there are no limits; a CPU that is offline has 0.
+CPUFREQ = [(2000.0, 800.0, 3500.0), (3000.0, 800.0, 3500.0), (0.0, 0.0, 0.0)]
+CPUINFO = [(2000.0, 0.0, 0.0), (3000.0, 0.0, 0.0)]
 
 
 @pytest.mark.parametrize(
-    ("files", "mhz"),
+    ("known", "flags", "mhz"),
     [
-        (CPUFREQ, 2500.0),
-        ({"proc/cpuinfo": CPUINFO.format("fpu aperfmperf")}, 2500.0),
-        ({"proc/cpuinfo": CPUINFO.format("fpu hypervisor")}, None),  # a nominal frequency is not a measured one
-        ({}, None),
+        (CPUFREQ, "fpu", 2500.0),
+        (CPUINFO, "fpu aperfmperf", 2500.0),
+        (CPUINFO, "fpu hypervisor", None),  # a nominal frequency is not a measured one
+        ([], "fpu aperfmperf", None),
+        (NotImplementedError("can't find current frequency file"), "fpu", None),
+        (FileNotFoundError("/proc/cpuinfo"), "fpu", None),
     ],
 )
-def test_frequency_is_the_mean_of_what_measures_it(tmp_path, files, mhz):
-    plant(tmp_path, files)
+def test_frequency_is_the_mean_of_what_measures_it(tmp_path, monkeypatch, known, flags, mhz):
+    plant(tmp_path, {"proc/cpuinfo": f"flags\t\t: {flags}\n"})
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+
+    def cpu_freq(percpu):
+        if isinstance(known, Exception):
+            raise known
+        return [SimpleNamespace(current=now, min=least, max=most) for now, least, most in known]
+
+    monkeypatch.setattr(psutil, "cpu_freq", cpu_freq)
+    linux._counts_cycles.cache_clear()
     (sensor,) = linux.open_sampled(tmp_path)
+    linux._counts_cycles.cache_clear()
     assert (sensor.read().value if sensor.is_available else None) == mhz
     assert (sensor.report.reason is None) == (mhz is not None)
 
