@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+# Of frameworks' variables these are none. Terraform's share TensorFlow's prefix, and some are credentials. The
+# Makefile's TORCH_INDEX says where PyTorch was installed from. The others are labels of images, and places.
+NOT_OF_FRAMEWORKS = (
+    "TF_VAR_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_", "TORCH_INDEX",
+    "NVIDIA_REQUIRE_", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_PRODUCT_NAME", "NVIDIA_BUILD_ID",
+    "CUDA_VERSION", "CUDA_DRIVER_VERSION", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT",
+)  # fmt: skip
+
 SetBy = Literal["you", "variant", "kit"]
 
 

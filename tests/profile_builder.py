@@ -46,6 +46,7 @@ from kit.profile.schema import (
     StepPlan,
     SuiteUsed,
     Threads,
+    ThreadsOnCpus,
     WhatRan,
 )
 from kit.profile.store import canonical_json, launch_id, profile_digest
@@ -71,6 +72,7 @@ EXAMPLE_MACHINE = {
     "container.cpu_limit": None, "container.memory_limit_b": None, "container.image": None, "kit": "0.2.0",
     "python": "3.11.0", "os": "Example Linux", "libc": "glibc 2.36",
 }  # fmt: skip
+ON_BOTH_CPUS = ThreadsOnCpus(threads=2, cpus=[0, 1])
 # Of every member unless it says otherwise: its two CPUs are nearly busy, hardly in the kernel, without page faults.
 CPUS_USED = {"process.cpu_ns": 1.9, "process.user_ns": 1.87, "process.system_ns": 0.03, "process.minor_faults": 0.0}
 
@@ -267,7 +269,7 @@ def _launch(plan: Member, group_key: str, number: int, level, rng, *, data: str,
         "p99_ns": int(np.median(median_ns) * 1.3),
         "recompiles": Compilations(count=0, before=1),
         **_proof(plan.cell),
-        "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1]),
+        "threads": Threads(requested=2, reported=2, reason=None, cpus=[0, 1], placement=[ON_BOTH_CPUS]),
         "data": DataUsed(name=data, sha256="d" * 64, pool_batches=16),
         "peak_memory_b": 600 << 20,
         "numbers": numbers(plan.cell),

@@ -1,35 +1,27 @@
-"""Rules on fairness: what one framework was given, or obeyed, and another was not.
-
-    variable in the environment ──► read by torch: 1 thread    ╮ the comparison is of settings,
-                              └──► not read by jax: 2 threads  ╯ not of frameworks
+"""Rules on fairness: what one framework was given, and another was not; `kit.audit.variables` has what variables set.
 
 Variants of one run differ on purpose: only cells of one variant are compared with each other.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 
 from kit.audit.remedies import TCMALLOC, again
 from kit.audit.rule import Found, Outcome, rule, says
-from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.audit.subject import MeasuredCell, NotApplicableError, not_recorded
 from kit.compare.contradictions import FULL_FLOAT32, is_full
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
-from kit.profile.fields import reason
 
-# Times as many threads as the framework that obeys: pools differ by a thread or two that wait and hand over work.
-HELD_BACK = 2
-# Names of variables that give memory to an allocator, and of those that set threads.
+# Names of variables that give memory to an allocator.
 ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACTION", "*PREALLOCATE", "*ALLOW_GROWTH")
-THREAD_SETTINGS = ("*NUM*THREADS", "*THREAD_LIMIT", "NPROC")
-# This backend runs a user's program, which reads what it likes.
-USER_PROGRAM = "program"
 
 
-def _alike(group: Sequence[MeasuredCell], key: Callable[[MeasuredCell], object]) -> Iterator[list[MeasuredCell]]:
+def alike_but_frameworks(
+    group: Sequence[MeasuredCell], key: Callable[[MeasuredCell], object]
+) -> Iterator[list[MeasuredCell]]:
     """Yield the cells with one key, where they are of several frameworks or programs."""
     sets: dict[object, list[MeasuredCell]] = {}
     for cell in group:
@@ -39,62 +31,12 @@ def _alike(group: Sequence[MeasuredCell], key: Callable[[MeasuredCell], object])
             yield alike
 
 
-def _is_any(name: str, patterns: Sequence[str]) -> bool:
+def is_any(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a name fits one of some patterns."""
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
-@rule("warning", "set_for_all", explains=("threads_differ", "cpus_idle"))
-@says("{variable}={value} (set by: {set_by}) affects {obeys}, not {ignores}; threads used: {threads}.")
-def variable_binds_one(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
-    """Find environment variables that one framework of a group obeys and another does not read."""
-    for alike in _alike(group, lambda cell: cell.cell.variant):
-        environments = [(cell, known) for cell in alike if (known := cell.environment) is not None]
-        if any(cell.cell.backend == USER_PROGRAM for cell in alike):
-            yield NotMeasuredError(reason("own_programs_read_what_they_like"))
-        elif len(environments) < len(alike):
-            yield not_recorded("environment")
-        else:
-            for name in dict.fromkeys(name for _, environment in environments for name in environment):
-                values = [environment[name] for _, environment in environments if name in environment]
-                bound = [cell for cell, environment in environments if name in environment]
-                free = [cell for cell, environment in environments if name not in environment]
-                if free and not _is_any(name, ALLOCATORS):
-                    yield _binds(name, values[0], bound, free)
-
-
-def _binds(name: str, value: str, bound: Sequence[MeasuredCell], free: Sequence[MeasuredCell]) -> Found:
-    """Return what is found of a variable that some cells obey and others do not read."""
-    threads = [cell.threads for cell in (*bound, *free)]
-    # Those that computed, else those that the framework reports; 0: neither is known.
-    counts = [0 if known is None else known.used or known.reported or 0 for known in threads]
-    bound_count, free_count = max(counts[: len(bound)]), min(counts[len(bound) :])
-    held_back = _is_any(name, THREAD_SETTINGS) and 0 < HELD_BACK * bound_count <= free_count
-    identity, variant = bound[0].run.profile.identity, bound[0].variant
-    set_by = "image" if variant is not None and variant.image is not None else "not recorded"
-    if identity.text(f"environment.{name}") == value:
-        set_by = identity.text(f"environment_set_by.{name}") or "not recorded"
-    if variant is not None and variant.env.get(name) == value:
-        set_by = f"variant {variant.name}"
-    remedy = "leave_out_of_variant" if set_by.startswith("variant ") else "set_for_all"
-    values = {
-        "variable": name,
-        "value": value,
-        "set_by": set_by,
-        "obeys": ", ".join(dict.fromkeys(cell.cell.backend for cell in bound)),
-        "ignores": ", ".join(dict.fromkeys(cell.cell.backend for cell in free)),
-        "threads": _listed([*bound, *free], [count or "not known" for count in counts]),
-    }
-    return Found(
-        values,
-        100 * (1 - bound_count / free_count) if held_back else 0.0,
-        severity="warning" if held_back else "note",
-        remedy=again(remedy, [*bound, *free], {}, name=shlex.quote(name)),
-        explains=None if held_back else (),
-        cell_key=bound[0].key,
-    )
-
-
-def _listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
+def listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
     """Return the value of each cell, by the name of its row."""
     return ", ".join(f"{cell.sample.name}: {value}" for cell, value in zip(cells, values, strict=True))
 
@@ -124,7 +66,7 @@ def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
 @says("{who}: the compared cells use different numbers of threads: {threads}.")
 def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups whose cells computed with different numbers of threads."""
-    for alike in _alike(group, lambda cell: (cell.cell.variant, cell.cell.threads)):
+    for alike in alike_but_frameworks(group, lambda cell: (cell.cell.variant, cell.cell.threads)):
         threads = [known for cell in alike if (known := cell.threads) is not None]
         reported = [known.reported for known in threads if known.reported is not None]
         used = [known.used for known in threads if known.used is not None]
@@ -138,7 +80,7 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
         elif one_alone or (len(reported) == len(alike) and not is_note):
             counts = reported if len(reported) == len(alike) and not is_note else used
             yield Found(
-                {"threads": _listed(alike, counts)},
+                {"threads": listed(alike, counts)},
                 100 * (1 - min(counts) / max(counts)),
                 severity="note" if is_note else "warning",
                 remedy=None if is_note else again("equal_threads", alike, {"threads": [max(counts)]}),
@@ -150,7 +92,7 @@ def threads_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
 @says("{who}: the compared cells multiply float32 at different precision: {settings}.")
 def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework multiplies float32 at full precision and another does not."""
-    for alike in _alike(group, lambda cell: (cell.cell.variant, cell.cell.precision)):
+    for alike in alike_but_frameworks(group, lambda cell: (cell.cell.variant, cell.cell.precision)):
         recorded = [next((record.settings for record in cell.records if record.settings), {}) for cell in alike]
         switches = [
             next(((name, settings[name]) for name in FULL_FLOAT32 if name in settings), None) for settings in recorded
@@ -161,7 +103,7 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
             if len(known) < len(alike):
                 yield not_recorded("settings")
             elif len(set(full)) > 1:
-                values = {"settings": _listed(alike, [value for _, value in known])}
+                values = {"settings": listed(alike, [value for _, value in known])}
                 remedy = again("same_precision", alike, {"precision": ["float32"]})
                 yield Found(values, 100.0, cell_key=alike[full.index(False)].key, remedy=remedy)
 
@@ -175,7 +117,7 @@ def allocator_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     for cell in group if len(first) > 1 else ():
         if cell.environment is None:
             raise not_recorded("environment")
-        named = (f"{name}={value}" for name, value in cell.environment.items() if _is_any(name, ALLOCATORS))
+        named = (f"{name}={value}" for name, value in cell.environment.items() if is_any(name, ALLOCATORS))
         settings.setdefault(cell.cell.backend, set()).update(named)
     for backend, known in settings.items():
         more = known - set[str].intersection(*settings.values())

@@ -66,6 +66,19 @@ REMEDIES = {
     "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads: `env -u {name} {run:s}`",
     "leave_out_of_variant": "Leave {name} out of the variant, so that all frameworks get the same number of threads: "
     "`{run:s}`",
+    "usual_cpus_of_threads": "Leave {name} out, so that the threads of all frameworks may use the same CPUs: "
+    "`{unset:s}{run:s}`",
+    "usual_devices": "Leave {name} out, so that all frameworks divide the CPUs alike: `{unset:s}{run:s}`",
+    "usual_precision": "Leave {name} out, so that all frameworks compute at the precision of --dtype: "
+    "`{unset:s}{run:s}`",
+    "usual_compilation": "Leave {name} out, so that each framework compiles as it does by default: `{unset:s}{run:s}`",
+    "usual_communication": "Leave {name} out, so that each framework communicates as it does by default: "
+    "`{unset:s}{run:s}`",
+    "usual_kernels": "Leave {name} out, so that each framework chooses its kernels by itself: `{unset:s}{run:s}`",
+    "usual_settings": "Leave {name} out, or give the other frameworks what has the same effect: `{unset:s}{run:s}`",
+    "unset": "Measure without it: `{unset:s}{run:s}`",
+    "let_threads_move": "Do not bind the program's threads: os.sched_setaffinity and psutil's cpu_affinity do, and "
+    "libraries may; to choose CPUs: `taskset -c {cpu_list:s} {run:s}`",
     "same_allocator": "Use one allocator for all, as a variant: `{run:s} --variant {variant:s} --compare backend`",
     "same_precision": "Use a precision that all frameworks multiply alike: `{run:s}`",
     "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: `nvidia-smi -q -d "
@@ -163,3 +176,11 @@ def other_allocator(cell: MeasuredCell) -> Reason | None:
     if any(OF_ALLOCATORS.fullmatch(name) for environment in settings for name in environment):
         return None
     return reason("try_variant", **TCMALLOC)
+
+
+def without_variables(code: str, names: Iterable[str], cells: Sequence[MeasuredCell], **values: Value) -> Reason:
+    """Return the remedy to measure cells without some variables; the command has no variant, nor what one sets."""
+    variant = cells[0].variant
+    given = [name for name in names if variant is None or name not in variant.env]
+    unset = " ".join(["env", *(f"-u {shlex.quote(name)}" for name in given), ""]) if given else ""
+    return again(code, cells, {}, unset=unset, **values)

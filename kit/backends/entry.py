@@ -1,7 +1,8 @@
 """What is known of a backend before its framework is imported: its `about.py`, and variables that decide its speed.
 
-Some environment variables set a worker's threads, some are read by its framework, and `KIT_FRAMEWORK_DEFAULTS` leaves
-an accelerator's settings to each framework. Otherwise Steadykit makes them the same in all frameworks.
+Some environment variables set a worker's threads, and some are read by its framework: all are recorded.
+`KIT_FRAMEWORK_DEFAULTS` leaves an accelerator's settings to each framework. Otherwise Steadykit makes them the same in
+all frameworks.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Mapping
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Literal, NamedTuple
 
 from kit import backends
-from kit.environment import FRAMEWORK_DEFAULTS, PROCESS_EACH, PYTHON_PREFIX
+from kit.environment import FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 
@@ -29,7 +30,11 @@ TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 # oneDNN's own, under both of its names: what it computes float32 in where nobody asks for a precision.
 ONEDNN_PRECISION = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 # Every process reads these, whichever framework is in it.
-EVERY_PROCESS = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "JEMALLOC_*", TF32_OVERRIDE)
+EVERY_PROCESS = (
+    "LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "JEMALLOC_*", "OPENBLAS_*", "BLIS_*", "GOTO_*",
+    "CUDA_*", "CUBLAS_*", "CUDNN_*", "NVIDIA_*",
+    "NCCL_[!V]*",  # NCCL_VERSION sets nothing: it names what an NVIDIA image contains
+)  # fmt: skip
 
 
 class BackendError(KitError):
@@ -48,11 +53,14 @@ class BackendEntry(NamedTuple):
     compile_modes: tuple[str, ...]  # the first is the default
     precisions: tuple[str, ...] = ("float32",)
     feeds: tuple[str, ...] = ("device", "host")
-    environment_prefixes: tuple[str, ...] = ()  # the variables that it reads begin with these
-    decided_by: tuple[str, ...] = ()  # patterns of the variables that decide its speed
+    environment_prefixes: tuple[str, ...] = ()  # its own variables begin with these
+    decided_by: tuple[str, ...] = ()  # patterns of others that it reads and that decide its speed
     environment: Mapping[str, str] = {}  # its workers get these variables, unless the user has set them
     sharing: Mapping[str, str] = {}  # and these, so that workers share a GPU, unless the framework keeps its defaults
     compile_cache: Mapping[str, str] = {}  # variables that keep compilations in the folder FOLDER
+    # Variables without which nothing is found that was compiled in an earlier process: their values, in which FOLDER is
+    # the process's own; None: they are not set; of a variable of flags, the flags that are left out.
+    compile_anew: Mapping[str, str | None] = {}
     start_s: float = 6.0  # a worker's start and first build on two virtual CPUs take so long; estimates alone use it
     # By kind of device, how several devices share a batch: "ranks" have a process each, "devices" are all in one
     # process. A kind that is missing here has no such cells.
@@ -81,12 +89,14 @@ def kit_entries() -> dict[str, BackendEntry]:
     return {name: import_module(f"{__package__}.{name}.about").ENTRY for name in folders}
 
 
-def decided_by_environment(entry: BackendEntry, variables: Mapping[str, str], threads_set: bool) -> dict[str, str]:
-    """Return the `variables` that decide a framework's speed; without those of threads if Steadykit set the threads."""
+def read_from_environment(entry: BackendEntry, variables: Mapping[str, str], threads_set: bool) -> dict[str, str]:
+    """Return the `variables` that a framework reads; without those of threads if Steadykit set the threads."""
+    patterns = (*EVERY_PROCESS, *entry.decided_by)
     return {
         name: variables[name]
         for name in sorted(variables)
-        if any(fnmatch(name, pattern) for pattern in (*EVERY_PROCESS, *entry.decided_by))
+        if (name.startswith(entry.environment_prefixes) or any(fnmatchcase(name, pattern) for pattern in patterns))
+        and not name.startswith(NOT_OF_FRAMEWORKS)
         and not (threads_set and name in THREAD_VARIABLES)
     }
 

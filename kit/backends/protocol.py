@@ -40,7 +40,7 @@ XLA_KERNELS = re.compile(r"\s(while|dot|convolution)\(|custom_call_target=\"([^\
 
 
 class ThreadSetting(NamedTuple):
-    """Compute threads, as the framework reports them after they were set."""
+    """Compute threads, as the framework reports them."""
 
     reported: int | None
     reason: Reason | None  # why null
@@ -199,7 +199,10 @@ class Backend(Protocol):
     version: str  # the framework's own
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
-        """Set compute threads; None leaves them. Called once, before anything runs on a device."""
+        """Set compute threads, before anything runs on a device; None leaves them. Return how many there are now.
+
+        It is called once before programs are built, and with None after the blocks of each.
+        """
 
     def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
         """Prepare this process, one of `ranks`, for programs that run on `devices` of a kind in it.

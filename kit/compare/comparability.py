@@ -19,8 +19,9 @@ from datetime import datetime
 from itertools import chain, combinations
 from typing import NamedTuple
 
+from kit.compare.bound_threads import A_CPU_EACH, words_of
 from kit.compare.naming import axes_of
-from kit.compare.rows import Mismatch
+from kit.compare.rows import BOUND_THREADS, Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, OWN, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
@@ -33,7 +34,7 @@ HASH_DIGITS = 8
 # The value of a fact that a machine does not have, such as a quota.
 NONE = "none"
 # What is read of the launches of a cell; every other incompatible fact keeps all cells of two runs apart.
-OF_A_CELL = ("data", "arithmetic", "threads", "epochs")
+OF_A_CELL = ("data", "arithmetic", "threads", BOUND_THREADS, "epochs")
 # Axis of a cell -> option of `kit run` that chooses its values.
 OPTIONS = {
     "workload": "--workload", "backend": "--backend", "device": "--device", "task": "--task", "batch": "--batch",
@@ -59,6 +60,7 @@ class CellFacts(NamedTuple):
 
     data: str
     threads: str
+    bound_threads: str  # whether threads have a CPU each
     epochs: str  # of fits
     losses: tuple[float, ...]
     start: str  # hashes of the first weights and batches: losses from others do not compare
@@ -117,18 +119,21 @@ def cell_facts(launches: Sequence[Launch], run_facts: dict[str, str]) -> CellFac
     """Return them of all launches of a cell, given those of its run; losses of the first launch that has them."""
     data: set[tuple[str, str]] = set()
     threads: set[int] = set()
+    bound: set[str] = set()
     epochs: set[str] = set()
     for launch in launches:
         if launch.data is not None:
             data.add((launch.data.name, launch.data.sha256))
         if launch.threads is not None:
             threads.add(launch.threads.requested)
+            bound.add(words_of(launch.threads))
         if (fit := launch.fit) is not None:
             epochs.add(f"{fit.updates} of {fit.all_updates} updates" if fit.is_part else str(fit.epochs))
     parity = next((launch.parity for launch in launches if launch.parity is not None), None)
     return CellFacts(
         data=_joined({f"{name} {sha256[:HASH_DIGITS]}" for name, sha256 in data}),
         threads=_joined(map(str, threads)),
+        bound_threads=_joined(bound - {""}),
         epochs=_joined(epochs),
         losses=tuple(parity.losses) if parity is not None else (),
         # Cells of a thousand runs begin alike.
@@ -229,6 +234,18 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         for kind, values in holders.items()
         if len(values) > 1
     ]
+
+
+def apart_in_threads(cells: Sequence[tuple[str, CellFacts]]) -> list[Mismatch]:
+    """Return why two cells of one run are kept apart: the threads of one have fewer CPUs than they could use."""
+    values: dict[Value | None, list[str]] = {facts.bound_threads: [name] for name, facts in cells}
+    is_apart = len(values) > 1 and "" not in values
+    return [_mismatch(BOUND_THREADS, BOUND_THREADS, values, "incompatible")] if is_apart else []
+
+
+def is_bound(facts: CellFacts) -> bool:
+    """Return whether the threads of a cell have fewer CPUs than they could use."""
+    return facts.bound_threads not in ("", A_CPU_EACH)
 
 
 def _same_losses(facts: CellFacts, base: CellFacts, tolerance: float) -> bool:

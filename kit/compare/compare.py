@@ -22,8 +22,10 @@ from kit.compare.axes import CELL, GROUP, SIDE, Key, TableAxes, completed, field
 from kit.compare.comparability import (
     NotComparableError,
     Programs,
+    apart_in_threads,
     blocking,
     cell_mismatches,
+    is_bound,
     merged,
     nothing_common,
     refusal,
@@ -260,7 +262,13 @@ def _fill(
     if axis is None:
         # One that averages nothing does not do the work.
         without = members[0].run.without_all_reduce
-        working = (row for row in group.rows if row.cell.variant not in without and not row.has_same_code)
+        bound = {name for name, samples in rows.items() if any(is_bound(sample.facts) for sample in samples)}
+        left_out = bound if len(bound) < len(rows) else ()
+        working = (
+            row
+            for row in group.rows
+            if row.cell.variant not in without and not row.has_same_code and row.name not in left_out
+        )
         group.leaders = leaders_of([row.name for row in working if row.judged], family)
     elif metric is STEP:
         group.recommendation = recommended(axis, group.rows, family)
@@ -383,7 +391,11 @@ def _mismatches(base: Sequence[Sample], samples: Sequence[Sample]) -> list[Misma
     """Return why the cells of two rows are kept apart; those of one run ran alike, but may be the same code."""
     known = {sample.run: sample for sample in base}
     if pairs := [(sample, known[sample.run]) for sample in samples if sample.run in known]:
-        return [mismatch for a, b in pairs for mismatch in blocked_by_code(a.run.profile.suite, a, b)][:1]
+        code = [mismatch for a, b in pairs for mismatch in blocked_by_code(a.run.profile.suite, a, b)]
+        # A variant may bind its threads on purpose.
+        of_variant = [(a, b) for a, b in pairs if a.cell.variant == b.cell.variant]
+        bound = [known for a, b in of_variant for known in apart_in_threads([(b.name, b.facts), (a.name, a.facts)])]
+        return [*code, *bound][:1]
     is_like = len({sample.run.hardware for sample in (*base, *samples)}) == 1
     mismatches = []
     # Cells of one side are held against each other, whatever the other side's machine is.

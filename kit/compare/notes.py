@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from statistics import median
 
+from kit.compare.bound_threads import A_CPU_EACH
 from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
 from kit.compare.contradictions import first_against_mode, left_out
 from kit.compare.joules import HOST, refusals
 from kit.compare.naming import axis_values
-from kit.compare.rows import GroupRows, Headline, Note, Row, UsedDevice
+from kit.compare.rows import BOUND_THREADS, GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
 from kit.compare.table import BlockTable
 from kit.devices import DEVICES
@@ -132,6 +133,10 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
         notes.append(
             note("same_code", rows=", ".join(dict.fromkeys(row for row, name in same if name == what)), by=what)
         )
+    apart = [known for row in rows if row.has_bound_threads for mismatch in row.blocked for known in mismatch.values]
+    bound = {f"{name} {value}": None for value, names in apart if value != A_CPU_EACH for name in names}
+    if bound:
+        notes.append(note(BOUND_THREADS, bound=", ".join(bound)))
     if profile.suite.reuse_compiled:
         notes.append(note("reuse_compiled"))
     in_letters = ("sustained_differs", "process_shared", "warm_start")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Kind of a mismatch: two cells were to differ in code, and loaded the same.
 SAME_CODE = "same_code"
+# Kind of a mismatch: threads of one of them have fewer CPUs than they could use.
+BOUND_THREADS = "bound_threads"
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +171,11 @@ class Row:
     def has_same_code(self) -> bool:
         """Whether it gets no verdict because it loaded the code of its baseline, from which it was to differ."""
         return self.versus is None and any(mismatch.kind == SAME_CODE for mismatch in self.blocked)
+
+    @property
+    def has_bound_threads(self) -> bool:
+        """Whether it gets no verdict because threads of it, or of its baseline, have fewer CPUs than they could use."""
+        return self.versus is None and any(mismatch.kind == BOUND_THREADS for mismatch in self.blocked)
 
     @property
     def has_number(self) -> bool:

@@ -396,6 +396,8 @@ def launch_marks(launch: LaunchRow) -> list[Reason]:
         if step_ns < certificate.shortest_step_ns:
             code = "step_too_short_for_clock"
             marks[code] = reason(code, step_ns=step_ns, shortest_ns=certificate.shortest_step_ns)
+    if record.compile_cache is not None:
+        marks["keeps_compilations"] = reason("keeps_compilations", settings=record.compile_cache)
     if recompiles is not None and recompiles.count:
         marks.setdefault("recompiled", reason("recompiled", count=recompiles.count))
     if recompiles is not None and recompiles.graph_breaks:

@@ -23,7 +23,7 @@ import psutil
 from msgspec.structs import replace
 
 from kit.devices import DEVICES
-from kit.environment import FRAMEWORK_DEFAULTS, REVISION
+from kit.environment import FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, REVISION
 from kit.fingerprint import private
 from kit.fingerprint.private import is_secret, recorded
 from kit.fingerprint.this_machine import CpuInfo, container, processor
@@ -42,17 +42,12 @@ PACKAGES = (
 # Prefixes of environment variables, one or more for each library: new versions bring new variables.
 PREFIXES = (
     "KMP_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "ONEDNN_", "DNNL_",
-    "CUBLAS_", "CUDNN_", "NCCL_", "MALLOC_", "TCMALLOC_", "JEMALLOC_",
+    "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "NVIDIA_", "GLOO_", "MALLOC_", "TCMALLOC_", "JEMALLOC_",
 )  # fmt: skip
 NAMES = (
-    "LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES",
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
-    "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", FRAMEWORK_DEFAULTS,
+    "LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "NPROC", "HIP_VISIBLE_DEVICES", FRAMEWORK_DEFAULTS,
     "PYTHONDEVMODE", "PYTHONHASHSEED", "PYTHONMALLOC", "PYTHONOPTIMIZE", "PYTHON_GIL", "PYTHON_JIT",
 )  # fmt: skip
-# Terraform's variables share TensorFlow's prefix, and some are credentials. The Makefile's TORCH_INDEX says where
-# PyTorch was installed from.
-NEVER_PREFIXES = ("TF_VAR_", "TF_HTTP_", "TF_CLI_", "TF_CLOUD_", "TORCH_INDEX")
 # The Dockerfile writes the image's variables to this file. A zero byte ends each of them, as in /proc/PID/environ.
 BAKED = "etc/steadykit-environment"
 # Launcher -> a variable that it gives all its processes, and those that it sets and that can change speed. PyTorch's
@@ -186,7 +181,7 @@ def relevant_environment(variables: Mapping[str, str], prefixes: Iterable[str] =
     return {
         name: variables[name]
         for name in sorted(variables)
-        if (name in NAMES or name.startswith(known)) and not name.startswith(NEVER_PREFIXES) and not is_secret(name)
+        if (name in NAMES or name.startswith(known)) and not name.startswith(NOT_OF_FRAMEWORKS) and not is_secret(name)
     }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kit.profile.facts import Facts
     from kit.profile.fields import Reason
     from kit.profile.instruments import Certificate, Distribution, Energy, SensorSummary
-    from kit.profile.schema import Blocks, CellResult, Fit, Group, Launch, Profile
+    from kit.profile.schema import Blocks, CellResult, Fit, Group, Launch, Profile, Threads
 
 Limits = tuple[float, float]
 
@@ -337,6 +337,8 @@ def _check_outcome(cell: Cell, launch: Launch) -> None:
         failure = None if launch.failure is None else launch.failure.reason
         _check_reasons([*launch.notes, launch.turns_reason, *launch.sensor_reasons.values()], "reasons")
         _check_reasons([failure], "failure")
+    if launch.threads is not None and launch.threads.placement:
+        _check_placement(launch.threads, "threads.placement")
     if launch.ranks and (ranks := len(launch.ranks)) > cell.devices:
         raise CheckError(f"Expected at most {cell.devices} ranks, not {ranks}", "ranks")
 
@@ -396,6 +398,15 @@ def _check_fit(fit: Fit, where: str) -> None:
             raise CheckError("Expected a sample or more", f"{where}.confusion")
     if fit.reason is not None:
         _check_reasons([fit.reason], where)
+
+
+def _check_placement(threads: Threads, where: str) -> None:
+    placed = sum(alike.threads for alike in threads.placement or ())
+    if placed > (threads.used or placed):
+        raise CheckError(f"Expected at most {threads.used} threads, not {placed}", where)
+    listed = [len(alike.cpus) for alike in threads.placement or ()]
+    if not all(listed) or sum(listed) > CPU_MAX:
+        raise CheckError(f"Expected 1 to {CPU_MAX} CPUs", where)
 
 
 def _check_summary(name: str, summary: SensorSummary, where: str) -> None:

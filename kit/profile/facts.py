@@ -67,6 +67,7 @@ FACTS: dict[str, Fact] = {
     "threads": Fact(
         "incompatible", "threads", option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)"
     ),
+    "bound_threads": Fact("incompatible", "CPUs of threads", option="a CPU for each thread"),
     "epochs": Fact("incompatible", "epochs", option="one suite, --quick or not"),
     # The machine
     "cpu.model": Fact("warns", "CPU", is_hardware=True),

@@ -199,6 +199,13 @@ class DataUsed(msgspec.Struct, frozen=True, kw_only=True):
     pool_batches: Count  # distinct batches that the steps cycle through
 
 
+class ThreadsOnCpus(msgspec.Struct, frozen=True, kw_only=True):
+    """So many of the threads that computed, each of which the kernel lets run on any of these CPUs."""
+
+    threads: ThreadCount
+    cpus: list[CpuNumber]
+
+
 class Threads(msgspec.Struct, frozen=True, kw_only=True):
     """Compute threads: requested, reported by the framework, seen to compute; CPUs the worker was allowed on."""
 
@@ -208,6 +215,7 @@ class Threads(msgspec.Struct, frozen=True, kw_only=True):
     cpus: list[CpuNumber]
     used: Count | None = None  # threads that had CPU time in the blocks
     used_reason: Reason | None = None
+    placement: list[ThreadsOnCpus] | None = None  # of those used, of the first host; null: not recorded
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,7 +335,8 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a worker knows of a launch after one of its verbs: the fields of `Launch` that it fills."""
 
     python: str | None = None
-    backend_version: str | None = None
+    backend_version: str | None = None  # of a user program, those of the frameworks whose results its step returned
+    frameworks: dict[str, str] = {}  # version of each that its process had loaded, with packages that belong to them
     phases: list[Phase] = []
     warmup_steps: Count = 0
     blocks: Blocks = msgspec.field(default_factory=Blocks)
@@ -335,8 +344,10 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     recompiles: Compilations | None = None
     ran: WhatRan | None = None  # where it proved itself, with parity; null: not recorded
     threads: Threads | None = None
-    # Variables that decide speed and that the framework reads, as the worker had them; not what the kit sets for all.
+    # Variables that the framework reads, as the worker had them; not what the kit sets for all.
     environment: dict[str, str] | None = None  # null: not recorded
+    # Settings by which its process kept compilations for later ones, although the run did not ask for it; null: none.
+    compile_cache: str | None = None
     imported: ImportedCode | None = None  # null: not recorded
     data: DataUsed | None = None  # null: a user program has data of its own
     ranks: list[Rank] = []  # none: one process measured it alone

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Any, get_args
 
+from kit.audit.variables import USER_PROGRAM
+from kit.compare.bound_threads import bound_threads
 from kit.compare.clean import count_blocks
 from kit.compare.metrics import counters_per_step, phases_ns, value
 from kit.compare.notes import deduplicated, parity_notes, run_notes
@@ -190,12 +192,16 @@ def _worker(result: CellResult) -> list[str]:
         if (compute := launch.threads) is not None:
             cpus = [",".join(map(str, part)) for part in [rank.cpus for rank in launch.ranks] or [compute.cpus]]
             used = "" if compute.used is None else f", {compute.used} used"
+            used += "" if (bound := bound_threads(compute)) is None else f", {bound}"
             threads = f"{compute.reported or 'unknown'} threads ({compute.requested} requested{used}) on CPUs"
             threads += f" in {len(cpus)} ranks: {' | '.join(cpus)}" if launch.ranks else f" {cpus[0]}"
             threads += f" ({sentence(launch.who_reaches)})" if launch.who_reaches is not None else ""
         waits = {} if launch.empty_wait_ns is None else {"empty wait": by_name("empty_wait_ns", launch.empty_wait_ns)}
         settings = ", ".join(f"{name} {value}" for name, value in (launch.settings | waits).items())
         version = f"{framework}Python {launch.python}" if launch.python else ""
+        # Which of several that are loaded a program computed with is not always plain.
+        loaded = [f"{name} {number}" for name, number in launch.frameworks.items() if f"{name} " not in framework]
+        version += f" (loaded too: {', '.join(loaded)})" if loaded and result.cell.backend == USER_PROGRAM else ""
         ran = {} if launch.ran is None else launch.ran.runs
         kernels = ", ".join(launch.kernels)
         runs = ", ".join(f"{name} {count:,}" for name, count in ran.items())

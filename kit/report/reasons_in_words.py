@@ -129,6 +129,8 @@ OTHERS: Templates = {
     "state_not_found": "no floating-point array was found that its step refers to, of at most {most:,} numbers",
     "threads_left_to_framework": "a variant sets thread variables, and the framework does not report its threads",
     "threads_hardly_ran": "its busiest thread ran for only {busiest_ns} in its blocks; counting needs {needed_ns}",
+    "threads_of_several_frameworks": "its steps return results of several frameworks ({frameworks}), which have "
+    "threads of their own",
     "threads_by_environment": "environment variables set the number of threads",
     "run_interrupted": "the run was interrupted before this",
     "run_resumed": "the run was resumed, and counters started again",
@@ -155,6 +157,8 @@ OTHERS: Templates = {
     "constant_inputs": "its inputs are constants: a step computes {flops:,.0f} of the {flops_asked:,.0f} FLOPs that it "
     "asks for",
     "products_left_out": "its graph runs {products} of {products_asked} products",
+    "keeps_compilations": "its process keeps compilations ({settings}), so that its first step may find those of an "
+    "earlier one; to reuse them on purpose: kit run --reuse-compiled",
     # Why the first hour on a device could not check something.
     "nothing_to_check": "the run has nothing that it could check",
     "readings_lost": "{lost} of {readings} readings failed: the device went away",
@@ -350,6 +354,8 @@ ALWAYS: Templates = {
     "skipped": "{backend} was skipped",
     "same_code": "no verdict, as the baseline loaded the same code: {rows} (was to differ by {by}); "
     "if they differ in other files, such as data: kit compare --force",
+    "bound_threads": "no verdict between cells whose threads have a CPU each and others ({bound}): kit audit names the "
+    "cause; to compare anyway: kit compare --force",
     "not_together": "{rows} rows have no verdict, as their cells did not take turns with the baseline's; to compare "
     "them, measure them in one group: kit run --compare {axes}",
     "spread_assumed": "{few} of {rows} intervals assume that sessions of one machine differ by {sd_pct} (SD); to "
@@ -463,6 +469,7 @@ EFFECTS: Templates = {
     "data": "Steps used other samples, so accuracy and losses are not comparable.",
     "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
     "threads": "Another number of threads divides the work differently.",
+    "bound_threads": "Threads that share a CPU wait for each other.",
     "epochs": "A fit takes as long as its epochs.",
     "memory_b": "A different size usually means different modules or channels, and so a different bandwidth.",
     "hypervisor": "A hypervisor takes time for itself and other guests, and hides clocks and power.",

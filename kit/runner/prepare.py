@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from kit.backends.backend_catalog import CATALOG, ENVIRONMENT_PREFIXES, WITH_EXTRA
+from kit.backends.compile_caches import set_caches
 from kit.backends.entry import THREAD_VARIABLES
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
@@ -80,6 +81,11 @@ def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
     if ignored:
         uses = f"frameworks use {threads} threads, from CPU affinity and quota; use taskset or --threads to change that"
         say(f"{', '.join(ignored)} is ignored: {uses}")
+    if not plan.suite.reuse_compiled:
+        backends = dict.fromkeys(cell.backend for cell in cells)
+        caches = dict.fromkeys(name for backend in backends for name in set_caches(CATALOG[backend], os.environ))
+        if caches:
+            say(f"{', '.join(caches)} is ignored: every round compiles anew; kit run --reuse-compiled reuses")
     data = ensure_data(cells, plan.data, fetch=not plan.is_dry)
     if data[1] is not None:
         say(f"{sentence(data[1])}; using synthetic data of the same shapes")

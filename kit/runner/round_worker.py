@@ -25,6 +25,7 @@ from kit.profile.fields import reason
 from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
 from kit.runner.fit_stretches import FitInRound
+from kit.runner.target import own_variables
 from kit.runner.warm_up_and_blocks import (
     NO_STEPS,
     Groups,
@@ -165,12 +166,13 @@ class RoundWorker:
             self._counters = joined.counters
             part.add(joined.part)
             if part.environment is not None:
-                # Where a cache of compilations lies decides nothing: what is recorded is as without one.
-                cache, given = self.spec.compile_cache, {**os.environ, **self.spec.variant.env}
+                # Where a cache of compilations lies, and which device it is, decides nothing: what is recorded is as
+                # without Steadykit's own variables.
+                set_here, given = own_variables(self.spec), {**os.environ, **self.spec.variant.env}
                 part.environment = {
-                    name: given[name] if name in cache else value
+                    name: given[name] if name in set_here else value
                     for name, value in part.environment.items()
-                    if name not in cache or name in given
+                    if name not in set_here or name in given
                 }
             for launch in self.launches.values():
                 launch.add(part)

@@ -76,11 +76,10 @@ def command_of(spec: WorkerSpec, rank: int, network: Sequence[int] = ()) -> Comm
         EngineError: it runs in a container, and no engine answers on this machine.
     """
     prepare, variant = spec.prepare, spec.variant
-    threads = {} if prepare.has_own_threads else dict.fromkeys(THREAD_VARIABLES, str(spec.join.threads))
-    shown = worker_environment(prepare.device, prepare.devices, os.environ | variant.env)
+    threads, shown = _threads(spec), _shown(spec)
     if variant.image is not None:
         return _container(spec, threads | shown)
-    order = {name: value for name, value in WORKER_ENVIRONMENT.items() if name not in os.environ}
+    order = _order()
     name = f"steadykit-{uuid.uuid4().hex[:12]}"
     python = interpreter_for(prepare.backend, variant)
     cpus = ",".join(map(str, prepare.cpus))
@@ -95,6 +94,24 @@ def command_of(spec: WorkerSpec, rank: int, network: Sequence[int] = ()) -> Comm
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     words = _supervised(python, order | threads | variant.env, "--folder", name)
     return Command([*SRUN, f"--immediate={SRUN_LIMIT_S}", f"--nodelist={host}", *words], environment)
+
+
+def own_variables(spec: WorkerSpec) -> dict[str, str]:
+    """Return the variables that Steadykit itself sets for a worker; what a variant sets is its user's."""
+    return {**_order(), **_threads(spec), **_shown(spec), **spec.compile_cache}
+
+
+def _order() -> dict[str, str]:
+    return {name: value for name, value in WORKER_ENVIRONMENT.items() if name not in os.environ}
+
+
+def _threads(spec: WorkerSpec) -> dict[str, str]:
+    return {} if spec.prepare.has_own_threads else dict.fromkeys(THREAD_VARIABLES, str(spec.join.threads))
+
+
+def _shown(spec: WorkerSpec) -> dict[str, str]:
+    prepare = spec.prepare
+    return worker_environment(prepare.device, prepare.devices, os.environ | spec.variant.env)
 
 
 def _supervised(python: str, variables: Mapping[str, str], *options: str) -> list[str]:

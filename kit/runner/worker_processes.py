@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from typing import Protocol
 
 import msgspec
@@ -36,7 +37,7 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads
+from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads, ThreadsOnCpus
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
@@ -324,6 +325,8 @@ def _threads(parts: Sequence[LaunchPart], ranks_per_host: int) -> Threads | None
         cpus=[cpu for ranks in hosts for cpu in sorted({cpu for threads in ranks for cpu in threads.cpus})],
         used=known_sum(threads.used for threads in known),
         used_reason=next((threads.used_reason for threads in known if threads.used_reason), None),
+        # Another host has other CPUs, of the same numbers.
+        placement=_joined([threads.placement for threads in known[:ranks_per_host]]),
     )
 
 
@@ -332,6 +335,12 @@ def _numbers(parts: Sequence[LaunchPart]) -> ComputedNumbers | None:
     known = [part.numbers for part in parts if part.numbers is not None]
     was_not_finite = any(numbers.was_not_finite for numbers in known)
     return replace(known[0], was_not_finite=was_not_finite) if known else None
+
+
+def _joined(placements: Sequence[list[ThreadsOnCpus] | None]) -> list[ThreadsOnCpus] | None:
+    """Return where the threads of all ranks may run; null where that is not known of one rank."""
+    known = [placement for placement in placements if placement is not None]
+    return list(chain.from_iterable(known)) if len(known) == len(placements) else None
 
 
 def _parity(parts: Sequence[LaunchPart]) -> Parity | None:

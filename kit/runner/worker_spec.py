@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kit.backends.backend_catalog import CATALOG
+from kit.backends.compile_caches import set_caches
 from kit.backends.entry import THREAD_VARIABLES
 from kit.environment import COMPILE_CACHE
 from kit.errors import KitError
@@ -80,12 +81,14 @@ def worker_spec(
     ranks = rank_count(first, variant, host_count)
     threads = first.threads or default_threads(plan.cpus, plan.identity.number("container.cpu_limit"))
     sources = {cell.workload: suite.programs[cell.workload] for cell in worker.cells if cell.workload in suite.programs}
+    cache = _compile_cache(plan, worker, first.backend, variant)
     prepare = Prepare(
         backend=first.backend,
         device=first.device,
         clock=plan.clock,
         sources=list(sources.values()),
         has_own_threads=bool({*variant.env} & {*THREAD_VARIABLES}),
+        compiles_anew=not cache and not set_caches(CATALOG[first.backend], variant.env),
         cpus=plan.cpus,
         parts=ranks // host_count,
         devices=first.devices // host_count,
@@ -107,7 +110,7 @@ def worker_spec(
         sources=sources,
         proves=any(cell.key not in proved for cell in worker.cells),
         fit_number=number,
-        compile_cache=_compile_cache(plan, worker, first.backend, variant),
+        compile_cache=cache,
         reuses_compilation=plan.suite.reuse_compiled and number > 0 and _own_cache(plan, worker).is_dir(),
     )
 

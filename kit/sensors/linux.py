@@ -15,6 +15,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
@@ -34,6 +35,8 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 PAGE_B = os.sysconf("SC_PAGE_SIZE")
 # A line of /proc/stat is a name and ten numbers of at most twenty digits.
 STAT_LINE_B = 240
+# The threads of XLA's pool on a CPU, whose names the kernel cuts to 15 characters.
+XLA_POOL = "tf_XLAEigen"
 # /proc/vmstat is about two hundred lines of a name and a number.
 VMSTAT_B = 16384
 QUANTITIES = {"J": "energy", "W": "power", "MHz": "frequency", "C": "temperature", "%": "utilization", "B": "memory"}
@@ -224,6 +227,15 @@ def _children_ns(pids: bytes) -> tuple[int]:
             continue
         ticks += sum(map(int, fields[11:15]))
     return (round((ended.ru_utime + ended.ru_stime) * 1e9) + ticks * TICK_NS,)
+
+
+def threads_named(name: str) -> int:
+    """Return how many threads of this process have a name."""
+    count = 0
+    for comm in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # some threads end after they were listed
+            count += comm.read_text() == f"{name}\n"
+    return count
 
 
 def peak_memory_b() -> int | None:

@@ -1,7 +1,7 @@
 """The evidence that a program leaves once its blocks are over: what it loaded, what it used, and what it computes.
 
     code      modules, distributions and native libraries: two variants, or two programs, differ in what was measured
-    threads   CPU time of each, from the program's first block on: how many threads compute
+    threads   CPU time of each, from the program's first block on, and its CPUs: how many threads compute, and where
     waits     a wait with nothing to wait for; steps by the device's own event timers beside the host's clock
     ran       what a step runs, by the framework's own profiler: it was compiled or not, as the cell's mode says
     losses    of the first steps of SGD: two cells whose losses agree ran the same arithmetic
@@ -23,11 +23,13 @@ import site
 import sys
 import sysconfig
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +38,18 @@ from kit.backends.protocol import Backend, DeviceBatch, Runnable
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
+from kit.profile.facts import cpus_listed
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Compilations, DeviceEvents, ImportedCode, ImportedFile, LaunchPart, Parity, WhatRan
+from kit.profile.schema import (
+    Compilations,
+    DeviceEvents,
+    ImportedCode,
+    ImportedFile,
+    LaunchPart,
+    Parity,
+    ThreadsOnCpus,
+    WhatRan,
+)  # fmt: skip
 from kit.sensors.linux import TICK_NS
 from kit.sensors.sources import FAILURES
 from kit.worker.inputs import Inputs
@@ -54,6 +66,7 @@ KIT = str(Path(__file__).parents[1])
 DIST_INFO, ORIGIN, RECORD = ".dist-info", "direct_url.json", "RECORD"
 EDITABLE = "__editable__"
 TASKS = Path("/proc/self/task")
+ALLOWED = "Cpus_allowed_list:"  # proc(5), in a thread's status
 # A thread counts if it has this fraction of the busiest thread's time: one that only waits and hands over has less.
 USED_SHARE_LEAST = 0.05
 # The busiest thread has at least this: with fewer ticks of the kernel, chance decides who has the share.
@@ -189,6 +202,13 @@ def _environment_sha256(versions: list[str], libraries: tuple[str, ...], modules
     return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
 
 
+class Computing(NamedTuple):
+    """Threads that have computed."""
+
+    threads: int
+    placement: list[ThreadsOnCpus] | None  # None: it is not known
+
+
 class ThreadUse:
     """CPU times of threads since an instant. One read takes up to a millisecond, so none stands beside each block."""
 
@@ -196,16 +216,30 @@ class ThreadUse:
         self._tasks = tasks
         self._before = _times_ns(tasks)
 
-    def used(self) -> int | Reason:
-        """Return how many threads have computed since, or why that is not known."""
+    def used(self) -> Computing | Reason:
+        """Return which threads have computed since, or why that is not known."""
         after = _times_ns(self._tasks)
-        used_ns = [time_ns - self._before.get(thread, 0) for thread, time_ns in after.items()]
-        busiest_ns = max(used_ns, default=0)
+        used_ns = {thread: time_ns - self._before.get(thread, 0) for thread, time_ns in after.items()}
+        busiest_ns = max(used_ns.values(), default=0)
         if not after:
             return reason("not_shown", source=str(self._tasks))
         if busiest_ns < BUSIEST_LEAST_NS:
             return reason("threads_hardly_ran", busiest_ns=busiest_ns, needed_ns=BUSIEST_LEAST_NS)
-        return sum(time_ns >= USED_SHARE_LEAST * busiest_ns for time_ns in used_ns)
+        computing = [thread for thread, time_ns in used_ns.items() if time_ns >= USED_SHARE_LEAST * busiest_ns]
+        return Computing(len(computing), _placement(self._tasks, computing))
+
+
+def _placement(tasks: Path, threads: Iterable[str]) -> list[ThreadsOnCpus] | None:
+    """Return how many threads may run on which CPUs; None where that is not known of one of them."""
+    counts = Counter[tuple[int, ...]]()
+    try:
+        for thread in threads:
+            lines = (tasks / thread / "status").read_text().splitlines()
+            listed = next(line for line in lines if line.startswith(ALLOWED))
+            counts[tuple(cpus_listed(listed.removeprefix(ALLOWED).strip()))] += 1
+    except (*FAILURES, StopIteration):  # one may have ended since
+        return None
+    return [ThreadsOnCpus(threads=count, cpus=list(cpus)) for cpus, count in sorted(counts.items())]
 
 
 def _times_ns(tasks: Path) -> dict[str, int]:

@@ -54,6 +54,7 @@ class Prepare(Request, frozen=True, kw_only=True):
     clock: ClockChoice
     sources: list[ProgramSource] = []  # of the user programs that the worker will build
     has_own_threads: bool = False  # a variant sets variables for threads, and the framework obeys or ignores these
+    compiles_anew: bool = True  # it does without what was compiled in an earlier process
     cpus: list[Int64] = []  # of the host that this worker may use; none: all that the host allows it
     part: Int64 = 0  # of those CPUs, and of the host's devices, that this rank takes
     parts: Int64 = 1  # ranks on this host

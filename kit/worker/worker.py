@@ -26,7 +26,8 @@ from msgspec.structs import replace
 
 from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
-from kit.backends.entry import decided_by_environment
+from kit.backends.compile_caches import compile_anew, kept_by
+from kit.backends.entry import read_from_environment
 from kit.backends.program.backend import (
     HOST,
     UserProgram,
@@ -36,8 +37,10 @@ from kit.backends.program.backend import (
     leaves,
     line_in,
 )
+from kit.backends.program.frameworks import loaded_versions
 from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
 from kit.devices import DEVICES, worker_environment
+from kit.environment import COMPILE_CACHE
 from kit.errors import KitError
 from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
@@ -215,7 +218,9 @@ class _Worker:
         self._prepared = request
         self._source, _ = clock.choose_source(request.clock)
         self._calibration = clock.calibrate(self._source)
-        environment = decided_by_environment(CATALOG[request.backend], os.environ, not request.has_own_threads)
+        environment = read_from_environment(CATALOG[request.backend], os.environ, not request.has_own_threads)
+        if request.compiles_anew:
+            compile_anew(CATALOG[request.backend])
         if request.hides_devices:
             os.environ |= worker_environment(request.device, request.devices, os.environ)
         self._cpus = cpus_of_rank(request)
@@ -409,8 +414,24 @@ class _Worker:
         if before is not None and before.count is not None and after.count is not None:
             after = replace(after, count=after.count - before.count, before=before.count)
         used = (running.thread_use or ThreadUse()).used()
-        threads = {"used_reason": used} if isinstance(used, Reason) else {"used": used}
-        part = LaunchPart(recompiles=after, threads=replace(self._threads, **threads), imported=imported_code())
+        # What the program has set since the worker joined holds while it is measured.
+        if isinstance(program, UserProgram):
+            version, reported = program.made_with(running.output)
+        else:
+            version, reported = None, self._backend.set_threads(None)
+        threads = replace(self._threads, reported=reported.reported, reason=reported.reason)
+        if isinstance(used, Reason):
+            threads = replace(threads, used_reason=used)
+        else:
+            threads = replace(threads, used=used.threads, placement=used.placement)
+        part = LaunchPart(
+            backend_version=version,
+            frameworks=loaded_versions(),
+            compile_cache=None if os.environ.get(COMPILE_CACHE) else kept_by(CATALOG[self._prepared.backend]),
+            recompiles=after,
+            threads=threads,
+            imported=imported_code(),
+        )
         running.end_block()
         if not is_operation(running.cell):
             is_program = isinstance(program, UserProgram)

@@ -16,7 +16,7 @@ from kit.profile.cell import Variant
 from kit.profile.facts import Accelerator, device_facts
 from kit.profile.fields import reason
 from kit.profile.instruments import Energy, SensorResponse
-from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads, WhatRan
+from kit.profile.schema import Compilations, DeviceEvents, Fit, Parity, StateSpan, Threads, ThreadsOnCpus, WhatRan
 
 MS, S = b.MS, b.S
 BUS = "0000:65:00.0"
@@ -380,7 +380,50 @@ machine_of_flags = b.identity(
     facts={"environment.XLA_FLAGS": flags["XLA_FLAGS"], "environment_set_by.XLA_FLAGS": "container"}
 )
 row("variable_binds_one", of(given("torch"), given("jax", flags), identity=machine_of_flags),
-    "note variable_binds_one jax", set_by="container")  # fmt: skip
+    "note variable_binds_one jax", set_by="container", sets="compilation")  # fmt: skip
+# A setting that switches something off, or sets precision, changes what is compared; and so do other threads.
+for variables, obeys, severity, sets in (
+    ({"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}, "jax", "warning", "compilation"),
+    ({"TORCHDYNAMO_DISABLE": "1"}, "torch", "warning", "compilation"),
+    ({"TORCHDYNAMO_DISABLE": "0"}, "torch", "note", "compilation"),
+    ({"TORCHDYNAMO_SUPPRESS_ERRORS": "true"}, "torch", "warning", "compilation"),
+    ({"TF_SET_ONEDNN_FPMATH_MODE": "BF16"}, "tensorflow", "warning", "precision"),
+    ({"TF_SET_ONEDNN_FPMATH_MODE": "STRICT"}, "tensorflow", "note", "precision"),
+    ({"JAX_ENABLE_X64": "True"}, "jax", "warning", "precision"),
+    ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "tensorflow", "note", "kernels"),
+    ({"GLOO_SOCKET_IFNAME": "lo"}, "torch", "", ""),
+    ({"JAX_COMPILATION_CACHE_DIR": "~/c"}, "jax", "", ""),
+    ({"JAX_LOG_COMPILES": "1"}, "jax", "note", "settings"),
+):  # fmt: skip
+    planted = [given(name, variables if name == obeys else {}) for name in ("torch", "jax", "tensorflow")]
+    row("variable_binds_one", of(*planted), severity and f"{severity} variable_binds_one {obeys}",
+        **({"sets": sets} if sets else {}))  # fmt: skip
+for used, severity in ((8, "warning"), (3, "note")):
+    for name, value in (("JAX_NUM_CPU_DEVICES", "8"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=8")):
+        planted = given("torch", {}, threads(2, 2)), given("jax", {name: value}, threads(None, used))
+        row("variable_binds_one", of(*planted), f"{severity} variable_binds_one jax", sets="devices")
+
+
+def on_cpus(*cpus, requested=2, **more):
+    """Threads that computed, each with the CPUs that it may run on."""
+    placement = [ThreadsOnCpus(threads=1, cpus=allowed) for allowed in cpus]
+    return Threads(requested=requested, reported=2, reason=None, cpus=[0, 1], placement=placement or None, **more)
+
+
+for environment, known, wanted, values in (
+    ({"GOMP_CPU_AFFINITY": "0"}, on_cpus([0], [0]), "warning threads_bound torch",
+     {"threads": 2, "cpus": 1, "allowed": 2, "variables": "GOMP_CPU_AFFINITY=0"}),
+    ({"OMP_PLACES": "{1}", "OMP_NUM_THREADS": "2"}, on_cpus([1], [1], [1]), "warning threads_bound torch",
+     {"variables": "OMP_PLACES={1}"}),
+    ({"OMP_WAIT_POLICY": "active"}, on_cpus([0], [0]), "warning program_binds_threads torch", {}),
+    ({"OMP_PROC_BIND": "true"}, on_cpus([0], [1]), "", {}),
+    ({}, on_cpus([0, 1], [0, 1], [0, 1]), "", {}),
+    ({}, on_cpus([0], requested=1), "", {}),
+):  # fmt: skip
+    row("threads_bound", of(given("torch", environment, known)), wanted, **values)
+row("threads_bound", of(given("torch")), lacks="not_recorded")
+idle = on_cpus(used_reason=reason("threads_hardly_ran", busiest_ns=1, needed_ns=2))
+row("threads_bound", of(given("torch", {}, idle)), lacks="threads_hardly_ran")
 programs = [given("program", workload=name) for name in ("mine", "yours")]
 row("variable_binds_one", of(*programs), lacks="own_programs_read_what_they_like")
 for torch, jax, severity, listed in (

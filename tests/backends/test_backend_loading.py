@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from kit.backends.backend_catalog import CATALOG, BackendError, load
-from kit.backends.entry import decided_by_environment
+from kit.backends.entry import read_from_environment
 
 
 def test_unknown_name_gives_the_choices():
@@ -21,4 +21,30 @@ def test_a_framework_that_is_not_there(monkeypatch):
 
 def test_a_label_of_nvidias_images_is_no_setting_of_nccl():
     variables = {"NCCL_VERSION": "2.28.3-1", "NCCL_ALGO": "Ring"}
-    assert decided_by_environment(CATALOG["torch"], variables, threads_set=True) == {"NCCL_ALGO": "Ring"}
+    assert read_from_environment(CATALOG["torch"], variables, threads_set=True) == {"NCCL_ALGO": "Ring"}
+
+
+@pytest.mark.parametrize(
+    ("name", "readers"),
+    [
+        ("JAX_DISABLE_MOST_OPTIMIZATIONS", "jax program"),
+        ("JAX_NUM_CPU_DEVICES", "jax program"),
+        ("XLA_PYTHON_CLIENT_PREALLOCATE", "jax program"),
+        ("XLA_FLAGS", "tensorflow jax program"),
+        ("TF_SET_ONEDNN_FPMATH_MODE", "tensorflow program"),
+        ("KERAS_HOME", "tensorflow program"),
+        ("TORCHDYNAMO_VERBOSE", "torch program"),
+        ("TORCH_COMPILE_DISABLE", "torch program"),
+        ("GOMP_CPU_AFFINITY", "torch program"),
+        ("NVIDIA_TF32_OVERRIDE", "tensorflow torch jax program"),
+        ("CUDA_LAUNCH_BLOCKING", "tensorflow torch jax program"),
+        ("GLIBC_TUNABLES", "tensorflow torch jax program"),
+        ("TF_VAR_password", ""),  # Terraform's
+        ("NVIDIA_DRIVER_CAPABILITIES", ""),  # a label of images
+        ("PATH", ""),
+        ("OMP_NUM_THREADS", ""),  # the worker has Steadykit's
+    ],
+)
+def test_every_variable_with_a_frameworks_prefix_is_recorded_of_who_reads_it(name, readers):
+    read = [known for known in CATALOG if read_from_environment(CATALOG[known], {name: "1"}, threads_set=True)]
+    assert read == readers.split()

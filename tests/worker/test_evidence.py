@@ -150,7 +150,26 @@ def test_threads_with_a_share_of_the_busiest_ones_time(tmp_path, before, after, 
     use = ThreadUse(planted(tmp_path, **before))
     planted(tmp_path, **after)
     answer = use.used()
-    assert (answer.code if isinstance(answer, Reason) else answer) == used
+    assert (answer.code if isinstance(answer, Reason) else answer.threads) == used
+
+
+@pytest.mark.parametrize(
+    ("allowed", "placement"),
+    [
+        ({"1": "0-1", "2": "0-1", "3": "0"}, {(0, 1): 2}),  # 3 waits
+        ({"1": "0", "2": "0"}, {(0,): 2}),
+        ({"1": "0", "2": "1,3-4"}, {(0,): 1, (1, 3, 4): 1}),
+        ({"1": "0"}, None),  # one ended while they were looked at
+        ({"1": "0", "2": ""}, None),
+    ],
+)
+def test_the_cpus_of_the_threads_that_computed(tmp_path, allowed, placement):
+    use = ThreadUse(planted(tmp_path, **{"1": 0, "2": 0, "3": 0}))
+    planted(tmp_path, **{"1": 100, "2": 90, "3": 4})
+    status = "Name:\tpython\nCpus_allowed:\t3\nCpus_allowed_list:\t{}\nMems_allowed:\t1\n"
+    plant(tmp_path, {f"{name}/status": status.format(cpus) for name, cpus in allowed.items()})
+    known = use.used().placement
+    assert (known and {tuple(alike.cpus): alike.threads for alike in known}) == placement
 
 
 def test_only_threads_that_ran_in_the_blocks_are_counted():
@@ -168,7 +187,8 @@ def test_only_threads_that_ran_in_the_blocks_are_counted():
     burn()
     used = use.used()
     waiting.set()
-    assert used == 2
+    assert used.threads == 2
+    assert [(alike.threads, alike.cpus) for alike in used.placement] == [(2, sorted(os.sched_getaffinity(0)))]
     idle.join()
     second.join()
 

@@ -22,13 +22,17 @@ ENTRY = BackendEntry(
     ),
     compile_modes=("jit",),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
-    decided_by=("NPROC", "XLA_*", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64", "LIBTPU_INIT_ARGS"),
+    decided_by=("NPROC",),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     # https://docs.jax.dev/en/latest/persistent_compilation_cache.html
     compile_cache={
         "JAX_COMPILATION_CACHE_DIR": "FOLDER/jax",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    },
+    compile_anew={
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "XLA_FLAGS": "--xla_gpu_kernel_cache_file --xla_gpu_per_fusion_autotune_cache_dir",
     },
     start_s=4.2,
     data_parallel={"cpu": "devices", "gpu": "devices", "tpu": "devices"},

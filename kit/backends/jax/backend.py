@@ -13,7 +13,6 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -43,6 +42,7 @@ from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
 from kit.profile.schema import Compilations, WhatRan
+from kit.sensors.linux import XLA_POOL, threads_named
 from kit.workloads.seeded_arrays import HostBatch, Weights
 from kit.workloads.workload import Workload
 
@@ -208,10 +208,7 @@ class JaxBackend:
         if threads is not None:
             os.environ["NPROC"] = str(threads)
         jax.devices("cpu")
-        counted = 0
-        for name in Path("/proc/self/task").glob("*/comm"):
-            with suppress(OSError):  # some threads of JAX's start end after they were listed
-                counted += name.read_text() == "tf_XLAEigen\n"  # the kernel cuts names to 15 characters
+        counted = threads_named(XLA_POOL)
         return ThreadSetting(counted or None, None if counted else reason("pool_threads_not_listed"))
 
     def join(self, ranks: RankGroup, kind: str, devices: int) -> None:

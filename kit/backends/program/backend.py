@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.backend_catalog import CATALOG
 from kit.backends.entry import BackendError
 from kit.backends.program.about import ENTRY
+from kit.backends.program.frameworks import framework_of, made_by, threads_of, versions
 from kit.backends.program.held_arrays import arrays_held_by
 from kit.backends.program.program_call import refused_call
 from kit.backends.program.program_module import program_module
@@ -55,8 +55,7 @@ CUDA = "gpu"
 _KINDS = {"cuda": CUDA, "rocm": CUDA}
 # TensorFlow writes "/job:localhost/replica:0/task:0/device:GPU:0".
 _TF_DEVICE = re.compile(r"device:([A-Za-z]+)")
-# The types of each framework's arrays, and the call that waits until a device has made what a step returned.
-_ARRAYS = {"jax": ("Array",), "torch": ("Tensor",), "tensorflow": ("Tensor", "Variable")}
+# The call that waits until a device has made what a step returned.
 _WAITS: dict[str, Wait] = {
     "jax": lambda result: sys.modules["jax"].block_until_ready(result),  # noqa: PLW0108 - it may not be imported
     "torch": lambda _: sys.modules["torch"].cuda.synchronize(),
@@ -78,6 +77,13 @@ def _wait_for_cpu(_: object) -> None:
 def _is_asynchronous() -> bool:
     """Whether a call of TensorFlow on a CPU returns before it is done."""
     return not sys.modules["tensorflow"].config.experimental.get_synchronous_execution()
+
+
+class MadeWith(NamedTuple):
+    """What made the result of a step."""
+
+    version: str  # "torch 2.13.0"
+    threads: ThreadSetting
 
 
 class UserProgram(Runnable):
@@ -140,7 +146,7 @@ class UserProgram(Runnable):
         if self._shapes is None:
             _refuse_lazy(output)
             self._shapes = output_shapes
-            self._frameworks = {name for leaf in leaves(output) if (name := _framework(leaf)) is not None}
+            self._frameworks = {name for leaf in leaves(output) if (name := framework_of(leaf)) is not None}
             devices = {device for leaf in leaves(output) if (device := device_of(leaf)) not in (HOST, None)}
             if devices and self._device not in devices:
                 raise BackendError(
@@ -206,6 +212,11 @@ class UserProgram(Runnable):
         for array in up_to(most, arrays):
             yield on_host(array)
 
+    def made_with(self, output: StepOutput) -> MadeWith:
+        """Return the frameworks whose results a step returned, with their versions, and their threads now."""
+        modules = made_by(leaves(output))
+        return MadeWith(versions(modules), threads_of(modules))
+
     def _remembered_step(self, batch: DeviceBatch) -> StepOutput:
         self._output = self._call(batch)
         return self._output
@@ -240,13 +251,8 @@ class ProgramBackend:
 
     @property
     def version(self) -> str:
-        """The imported frameworks, each with its version: "torch 2.13.0"."""
-        frameworks = [entry.module for entry in CATALOG.values() if entry is not ENTRY and entry.module in sys.modules]
-        if "tensorflow" in frameworks and "jax" in frameworks:
-            frameworks.remove("jax")  # TensorFlow imports JAX, too, where it is installed
-        return ", ".join(
-            f"{name} {getattr(sys.modules[name], '__version__', 'unknown')}" for name in frameworks or [ENTRY.module]
-        )
+        """The imported frameworks, each with its version, until a program's result shows which of them made it."""
+        return versions(made_by([]))
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set PyTorch's pools if it is imported; the others read their variables when this process began."""
@@ -349,7 +355,7 @@ def _parts(source: ProgramSource, cell: Cell) -> dict[str, Any]:
 def _refuse_lazy(output: StepOutput) -> None:
     """Raise BackendError where a step returned something whose work has not run."""
     for leaf in leaves(output):
-        if _framework(leaf) is None and (remedy := how_to_run(leaf)) is not None:
+        if framework_of(leaf) is None and (remedy := how_to_run(leaf)) is not None:
             raise BackendError(f"its step returned {kind_of(leaf)}, whose work has not run; {remedy}")
 
 
@@ -436,7 +442,7 @@ def device_of(leaf: Any) -> str | None:  # noqa: ANN401
     """Return "cpu", "gpu", "tpu" or another device's own name; HOST for NumPy and numbers; None for no array."""
     if isinstance(leaf, np.ndarray | np.generic | int | float):
         return HOST
-    match _framework(leaf):
+    match framework_of(leaf):
         case "jax":
             kind = next(iter(leaf.devices())).platform
         case "torch":
@@ -467,7 +473,7 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
     if not result_leaves:
         raise TypeError(kind_of(result))
     for leaf in result_leaves:
-        device, framework = device_of(leaf), _framework(leaf)
+        device, framework = device_of(leaf), framework_of(leaf)
         if device == HOST or (device == "cpu" and framework == "torch"):
             continue
         if device == "cpu" and framework == "tensorflow":
@@ -488,7 +494,7 @@ def floats(result: Any) -> tuple[NDArray[np.float32], set[str]]:  # noqa: ANN401
         if not (is_array or isinstance(leaf, float)):
             continue
         try:
-            on_host = leaf.detach().float().cpu() if _framework(leaf) == "torch" else leaf
+            on_host = leaf.detach().float().cpu() if framework_of(leaf) == "torch" else leaf
             arrays.append(np.ravel(np.asarray(on_host, np.float32)))
         except Exception:  # of its framework, whatever it is
             unread.add(type(leaf).__name__)
@@ -503,17 +509,10 @@ def is_dense_float(array: Any) -> bool:  # noqa: ANN401
 
 def on_host(array: Any) -> NDArray[Any]:  # noqa: ANN401
     """Copy an array of any framework. PyTorch gives NumPy no bfloat16; in float32 such numbers stay what they are."""
-    if _framework(array) != "torch":
+    if framework_of(array) != "torch":
         return np.asarray(array)
     array = array.detach().cpu()
     return np.asarray(array.float() if "bfloat16" in str(array.dtype) else array)
-
-
-def _framework(leaf: Any) -> str | None:  # noqa: ANN401
-    for name, types in _ARRAYS.items():
-        if (module := sys.modules.get(name)) and isinstance(leaf, tuple(getattr(module, kind) for kind in types)):
-            return name
-    return None
 
 
 BACKEND = ProgramBackend()

@@ -14,20 +14,15 @@ ENTRY = BackendEntry(
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.
     compile_cache={"TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow"},
+    compile_anew={
+        "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
+        "XLA_FLAGS": "--xla_gpu_kernel_cache_file --xla_gpu_per_fusion_autotune_cache_dir",
+    },
     start_s=8.0,
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
-    decided_by=(
-        "TF_NUM_*_THREADS",
-        "TF_ENABLE_ONEDNN_OPTS",
-        "TF_XLA_FLAGS",
-        "XLA_FLAGS",
-        "TF_GPU_*",
-        "TF_CUDNN_*",
-        "TF_FORCE_GPU_ALLOW_GROWTH",
-        "ONEDNN_*",
-        "DNNL_*",
-    ),
-    environment_prefixes=("TF_", "KERAS_", "XLA_"),
+    # XLA_PYTHON_CLIENT_… are JAX' own.
+    decided_by=("XLA_FLAGS", "ONEDNN_*", "DNNL_*"),
+    environment_prefixes=("TF_", "KERAS_"),
     environment={
         "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only, so that a failure's last lines hold the message that matters
     },

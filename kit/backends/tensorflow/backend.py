@@ -250,11 +250,11 @@ class TensorFlowBackend:
 
     def set_threads(self, threads: int | None) -> ThreadSetting:
         """Set the intra-op and the inter-op pool; reports the intra-op pool. TensorFlow reports no default size."""
-        if threads is None:
-            return ThreadSetting(None, reason("threads_left_to_framework"))
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
-        return ThreadSetting(tf.config.threading.get_intra_op_parallelism_threads(), None)
+        if threads is not None:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(threads)
+        known = tf.config.threading.get_intra_op_parallelism_threads() or None
+        return ThreadSetting(known, None if known else reason("threads_left_to_framework"))
 
     def join(self, ranks: RankGroup, kind: str, devices: int) -> None:
         """Remember the ranks. Connecting to them starts the runtime, and `set_threads` must come before that."""

@@ -19,17 +19,11 @@ ENTRY = BackendEntry(
     decided_by=(
         "OMP_*",
         "GLOO_*",
-        "NCCL_[!V]*",  # NCCL_VERSION sets nothing: it names what an NVIDIA image contains
         "GOMP_*",
         "KMP_*",
         "MKL_*",
-        "ATEN_CPU_CAPABILITY",
         "ONEDNN_*",
         "DNNL_*",
-        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-        "PYTORCH_ALLOC_CONF",
-        "PYTORCH_CUDA_ALLOC_CONF",
-        "PYTORCH_NO_CUDA_MEMORY_CACHING",
     ),
     # https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_configuration_tutorial.html
     compile_cache={
@@ -37,6 +31,14 @@ ENTRY = BackendEntry(
         "TRITON_CACHE_DIR": "FOLDER/triton",
         "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
         "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+    },
+    # torch/_inductor/runtime/cache_dir_utils.py and triton/knobs.py; the default of the first is a temporary folder.
+    compile_anew={
+        "TORCHINDUCTOR_CACHE_DIR": None,
+        "TRITON_CACHE_DIR": None,
+        "TRITON_HOME": "FOLDER",
+        "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
+        "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
     },
     environment_prefixes=("TORCH", "PYTORCH_", "TRITON_", "ATEN_"),
 )
