@@ -60,8 +60,6 @@ PROCESS_COUNTERS = "process."
 CPU_COUNTERS = ("machine.busy_ns", "machine.steal_ns")
 # How a process ended that did not say why itself.
 PROCESS_ENDED = frozenset({"signal", "exit_code", "closed_its_pipes", "supervisor_ended"})
-# How a program ends its process: the stack says in which line it did.
-SUDDEN_ENDS = frozenset({"signal", "exit_code"})
 READ_B = 1 << 20
 # A signal ends a process in microseconds; on a busy machine its supervisor is late to say so.
 TELL_S = 3.0
@@ -434,7 +432,7 @@ class Process:
         values = dict(answer.reason.values)
         if answer.reason.code == "exit_code":
             values["message"] = self._last_line()
-        if answer.reason.code in SUDDEN_ENDS and (place := last_place(self._written(STACK_TAIL_B))) is not None:
+        if (place := last_place(self._written(STACK_TAIL_B))) is not None:
             values |= {"file": place.file, "line": place.line}
         return Ended(reason=reason(answer.reason.code, **values))
 
@@ -446,8 +444,9 @@ class Process:
 
     def stderr_tail(self) -> str:
         """Return the last lines that it printed and those of what it raised; no stack that says how it ended."""
-        printed, raised, traceback = without_stacks(self._written(STACK_TAIL_B)).rpartition(f"{RAISED}\n")
-        return (_last_lines(printed) + raised + _last_lines(traceback)).strip()
+        parts = without_stacks(self._written(STACK_TAIL_B)).rpartition(f"{RAISED}\n")
+        lines = (part[-STDERR_TAIL_B:].splitlines(keepends=True)[-STDERR_TAIL_LINES:] for part in parts)
+        return "".join("".join(part) for part in lines).strip()
 
     def _written(self, length_b: int) -> str:
         """Return the end of what it wrote to standard error."""
@@ -515,10 +514,6 @@ class Process:
 
     def _last_line(self) -> str:
         return (self.stderr_tail().splitlines() or [""])[-1]
-
-
-def _last_lines(text: str) -> str:
-    return "".join(text[-STDERR_TAIL_B:].splitlines(keepends=True)[-STDERR_TAIL_LINES:])
 
 
 def reached_by(spec: WorkerSpec) -> Reason | None:
