@@ -26,9 +26,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-WIDTH, CLASSES, RATE, RHO, BATCH = 256, 10, 1e-3, 0.9, 16
+WIDTH, CLASSES, RATE, RHO, BATCH = 256, 10, 5e-3, 0.8, 16
 # Of the warm-up: so many lead to denormal numbers, however long they take.
-STEPS = 1500
+STEPS = 800
 HOW = "DENORMALS_HOW"
 VARIANTS = ("left", "reset", "flushed")
 
