@@ -191,7 +191,8 @@ class TensorFlowProgram(Program):
         if self._tpu:
             return {"tensor_float_32": str(switch)} | variables_set()
         if not self._asynchronous:
-            return {"tensor_float_32": str(switch)} | variables_set("TF_SET_ONEDNN_FPMATH_MODE", *ONEDNN_PRECISION)
+            precision = variables_set("TF_SET_ONEDNN_FPMATH_MODE", *ONEDNN_PRECISION)
+            return {"tensor_float_32": str(switch)} | self._workers.settings | precision
         settings = {
             "tensor_float_32": tf32_setting(switch),
             "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),

@@ -220,7 +220,7 @@ class TorchProgram(Program):
     def settings(self) -> dict[str, str]:
         """Return switches of TensorFloat-32, cuDNN's search for kernels, the limit of memory, the targets' device."""
         precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
-        if self._device.type == "cpu":
+        if self._device.type == "cpu" and not self._on_gpu:
             onednn = torch.backends.mkldnn
             parts = {name: getattr(getattr(onednn, name, None), "fp32_precision", None) for name in ONEDNN_PARTS}
             switches = {f"mkldnn.{name}.fp32_precision": str(value) for name, value in parts.items() if value}
