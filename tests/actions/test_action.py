@@ -114,6 +114,7 @@ def uploaded(done) -> Path:
     return Path(upload["path"])
 
 
+@pytest.mark.quiet
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "head", "ratio", "verdict"),
@@ -172,6 +173,7 @@ def lasting(done):
     return row, loaded[0] != loaded[1]
 
 
+@pytest.mark.quiet
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "is_namespace", "is_installed"),

@@ -60,6 +60,7 @@ def test_its_functions_are_programs(python, example, tmp_path):
     run(python, tmp_path, f"{programs}\nfor program in (old, new):\n    assert program(64, 'cpu')().shape == (64, 512)")
 
 
+@pytest.mark.quiet
 @pytest.mark.slow
 def test_all_of_it_runs_after_make(python, example, tmp_path):
     (tmp_path / "example.py").write_text("\n".join(example))

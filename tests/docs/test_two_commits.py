@@ -24,6 +24,7 @@ def program(batch, device):
 """
 
 
+@pytest.mark.quiet
 @pytest.mark.slow  # the action's test shows the same in `make test`
 @pytest.mark.parametrize(
     ("times", "is_same"),

@@ -2,7 +2,7 @@
 
     torch.Tensor                          torch, whatever else is imported
     torch.Tensor and jax.Array            torch and jax
-    numpy.ndarray, and nothing else       numpy, though a framework may have computed it
+    numpy.ndarray, and nothing else       with Keras its backend; else numpy, though a framework may have computed it
     a number, or nothing                  what is loaded
 
 What is asked is asked of modules that are loaded already: this file imports no framework.
@@ -41,7 +41,13 @@ def made_by(leaves: Iterable[Any]) -> list[str]:
     """Return the modules that what a step returned is of; where that does not say it, those of what is loaded."""
     modules = {name: None for leaf in leaves if (name := _module_of(leaf)) is not None}
     frameworks = [name for name in (*_FRAMEWORKS, *modules) if name in modules and name != NUMPY]
-    return list(dict.fromkeys(frameworks)) or ([NUMPY] if modules else _loaded_frameworks() or [NUMPY])
+    if frameworks:
+        return list(dict.fromkeys(frameworks))
+    # Keras' own training and prediction return NumPy's arrays, whatever computed them.
+    keras = sys.modules.get("keras")
+    if modules and keras is not None:
+        return [str(keras.config.backend())]
+    return [NUMPY] if modules else _loaded_frameworks() or [NUMPY]
 
 
 def versions(modules: Iterable[str]) -> str:
