@@ -63,9 +63,9 @@ OF_A_TABLE = (
     *("is_disturbed", "contention_pct", "sustained_differs"),
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
-# A title begins with these.
 # Findings that a row is marked with, in their own words.
 CHANGES = ("step_grows", "step_shrinks")
+# A title begins with these.
 HEAD = ("workload", "task")
 
 

@@ -25,7 +25,7 @@ from kit.profile.schema import Compilations, LaunchPart
 COMPILERS = {"inductor": "TorchInductor", "dynamo": "TorchDynamo", "xla": "XLA", "graph": "tf.function"}
 # Of what a step asks for. Compilers save a few percent; a branch that is not taken is half of a step.
 LEFT_OUT_FRACTION = 0.1
-# Inductor writes products this small as sums of its own, and the profiler does not count them.
+# Inductor writes small products as sums of its own, and the profiler does not count them.
 ASKED_LEAST_FLOPS = 1e6
 # In `Launch.settings`, a switch for float32's precision -> values for which products are computed in float32.
 # JAX's None is its default: float32 on a CPU, on GPUs since Ampere TensorFloat-32, and on TPUs bfloat16.

@@ -70,8 +70,11 @@ class Losses:
 
 def loss_of(program: Runnable, output: StepOutput) -> float | None:
     """Return the one floating-point number that a step returned; None where it returned anything else."""
-    shape = getattr(output, "shape", None)
-    if not isinstance(output, float) and (shape is None or math.prod(map(int, shape)) != 1):
+    try:
+        size = 1 if isinstance(output, float) else math.prod(map(int, output.shape))
+    except Exception:  # it has no shape, as a nested tensor, or one whose sizes differ within it
+        return None
+    if size != 1:
         return None
     values = program.to_host(output)
     return float(values.ravel()[0]) if values.size == 1 else None

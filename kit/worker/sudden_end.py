@@ -93,7 +93,9 @@ def _leave_to_parent() -> None:
     """Write nothing in a process that was forked: how it ends is its parent's affair."""
     faulthandler.disable()
     for number in ENDING:
-        faulthandler.unregister(number)
+        # To unregister restores what was there before, also in place of a handler that the program has set since.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            faulthandler.unregister(number)
 
 
 def without_stacks(stderr: str) -> str:

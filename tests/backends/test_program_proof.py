@@ -104,6 +104,10 @@ def attention(batch, device):
     q = torch.ones(1, 4, 64, 64)
     f = torch.compile(torch.nn.functional.scaled_dot_product_attention)
     return lambda: f(q, q, q)
+
+def dots(batch, device):
+    x, y, f = torch.ones(1024, 1, 2048), torch.ones(1024, 2048, 1), torch.compile(torch.bmm)
+    return lambda: f(x, y)
 """
 TENSORFLOW = """
 import tensorflow as tf
@@ -211,6 +215,13 @@ def test_pytorchs_dead_results_are_seen(seen):
     assert [launches[name].recompiles.count for name in launches] == [0, 1, 1, 1]
     assert "inductor" not in launches["eager"].ran.runs
     assert switched_off(CELL, launches["compiled"]) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor writes C++")
+def test_products_that_inductor_writes_as_sums_are_not_taken_for_left_out(seen):
+    launches = seen(TORCH, "dots")
+    assert launches["dots"].ran.runs["inductor"] and codes(launches) == {"dots": None}
 
 
 @pytest.mark.slow

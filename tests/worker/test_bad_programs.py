@@ -173,6 +173,15 @@ def test_the_functions_of_python_are_its_own_in_processes_that_a_program_forks(e
     assert os._exit.__name__ == "_exit"
 
 
+@pytest.mark.slow
+def test_a_process_that_a_program_forks_keeps_the_handlers_of_the_program(ended, tmp_path):
+    answer = tmp_path / "answer"
+    handle = f"signal.signal(signal.SIGUSR1, lambda *_: open({str(answer)!r}, 'w').write('handled'))"
+    launch, _ = ended(f"{handle}; os.fork() or (os.kill(os.getpid(), signal.SIGUSR1), os._exit(0))")
+    assert launch.gave_number
+    assert answer.read_text() == "handled"
+
+
 def test_a_step_that_is_no_code_of_the_users_has_the_line_of_its_function(ended, tmp_path):
     launch, _ = ended("pass", step="operator.itemgetter")
     line = BEGIN.splitlines().index("def program(batch, device):") + 1

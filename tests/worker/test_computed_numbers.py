@@ -145,6 +145,12 @@ def diverging(batch, device):
 
 def unknown(batch, device):
     return lambda: sum(range(1000)) * 1.0
+
+def unreadable(batch, device):
+    import torch
+    lengths = [torch.ones(2), torch.ones(3)]
+    held = [torch.ones(3, device="meta"), torch.nested.nested_tensor(lengths), torch.nn.LazyLinear(2), np.ones(100)]
+    return lambda: torch.nested.nested_tensor([held[-1][:1].sum() * part for part in lengths])
 """
 
 
@@ -192,3 +198,10 @@ def test_what_is_not_known_of_a_program_has_its_reason(program_of):
     numbers = program_of("unknown")
     assert numbers.denormal_share is None and numbers.denormal_reason.code == "state_not_found"
     assert numbers.first_block_loss == numbers.last_block_loss == 499500.0
+
+
+@pytest.mark.frameworks
+def test_what_has_no_numbers_or_no_shape_ends_no_program_that_holds_or_returns_it(program_of):
+    numbers = program_of("unreadable")
+    assert numbers.state_numbers == 105  # with the parts of the list
+    assert numbers.loss_reason.code == "step_returns_no_loss"

@@ -9,6 +9,7 @@ the program has imported.
 from __future__ import annotations
 
 import linecache
+import math
 import os
 import re
 import sys
@@ -210,7 +211,8 @@ class UserProgram(Runnable):
         """Return the floating-point arrays that the step holds: weights, optimizer state, perhaps batches."""
         arrays = (array for array in arrays_held_by(self._user_step, LIBRARIES) if is_dense_float(array))
         for array in up_to(most, arrays):
-            yield on_host(array)
+            with suppress(Exception):  # without numbers: of PyTorch's meta device, or donated by JAX
+                yield on_host(array)
 
     def made_with(self, output: StepOutput) -> MadeWith:
         """Return the frameworks whose results a step returned, with their versions, and their threads now."""
@@ -503,8 +505,12 @@ def floats(result: Any) -> tuple[NDArray[np.float32], set[str]]:  # noqa: ANN401
 
 def is_dense_float(array: Any) -> bool:  # noqa: ANN401
     """Return whether an array has floating-point numbers, in this process, in one piece."""
-    is_whole = getattr(array, "is_fully_addressable", True) and not getattr(array, "is_sparse", False)
-    return is_whole and "float" in str(getattr(array, "dtype", ""))
+    try:
+        math.prod(map(int, array.shape))  # a nested tensor and a lazy parameter have none
+        is_whole = getattr(array, "is_fully_addressable", True) and not getattr(array, "is_sparse", False)
+        return is_whole and "float" in str(array.dtype)
+    except Exception:  # of its framework
+        return False
 
 
 def on_host(array: Any) -> NDArray[Any]:  # noqa: ANN401

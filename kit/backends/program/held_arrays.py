@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -43,7 +44,8 @@ def arrays_held_by(step: Any, libraries: tuple[str, ...]) -> Iterator[Any]:  # n
         if _is(held, ARRAYS):
             yield held
         else:
-            queue += islice(_parts(held, libraries), OBJECTS_MOST)
+            with suppress(Exception):  # of an object of the user's, which then stays closed
+                queue += islice(_parts(held, libraries), OBJECTS_MOST)
 
 
 def _parts(held: Any, libraries: tuple[str, ...]) -> Iterable[Any]:  # noqa: ANN401, PLR0911 - one a kind of object

@@ -25,7 +25,9 @@ OPERATION = "aten::"
 # Operations that compute much. PyTorch's profiler counts the FLOPs of some of them only.
 HEAVY = re.compile(r"mm$|matmul|linear|conv|attention|rnn|lstm|gru|einsum")
 # Inductor's counters of what it wrote in the place of such an operation: the profiler does not see it.
-TEMPLATES = ("select_algorithm_autotune", "cpp_templated_kernel_counter")
+TEMPLATES = (
+    "select_algorithm_autotune", "cpp_templated_kernel_counter", "decompose_mm", "decompose_bmm", "decompose_addmm",
+)  # fmt: skip
 
 
 def compiled_so_far() -> Compilations:
