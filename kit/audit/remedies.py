@@ -99,8 +99,8 @@ REMEDIES = {
     "{usual_w:.0f}`",
     "whole_machine": "Give the run all CPUs of the package, and stop other programs",
     "longer_energy_warmup": "Load the device for longer: `{run:s} --energy {seconds:.0f}`",
-    "external_meter": "Decide with an external meter: `{run:s} --energy 60`, then `kit compare {file:s} --meter "
-    "FILE.csv`",
+    "external_meter": "Decide with an external meter: `{run:s} --energy 60 --out metered.json`, then `kit compare "
+    "metered.json --meter FILE.csv`",
     "longer_blocks": "Use longer blocks (block_s in the suite), so that the step is nearer to that of the energy block",
     "longer_energy": "Measure energy for longer: `{run:s} --energy {seconds:.0f}`",
 }

@@ -20,7 +20,7 @@ from kit.workloads.device_operations import is_operation, networks_among
 
 # Of the loss in the first step: beside its error float32 does not resolve less, so gradients are rounding errors.
 VANISHED = 1e-6
-# A product with a denormal number takes up to 50 times as long (docs/explanation/method.md). Of a thousandth the work
+# A product with a denormal number takes 15 to 150 times as long (docs/explanation/method.md). Of a thousandth the work
 # that is not a matrix product gets longer by some percent.
 DENORMAL_PCT = 0.1
 # Backends that flush denormal numbers to 0 when they compute on a CPU. Accelerators compute with them at full speed.

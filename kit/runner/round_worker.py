@@ -486,14 +486,19 @@ class RoundWorker:
         return measured, measured.waits_ns()
 
     def _in_pieces(self, request: Measure) -> Iterator[Measured]:
-        """Ask ranks for pieces of a request's segments, so that all of them end with the same piece past its limit."""
+        """Ask ranks for pieces of a request's segments, so that all of them end with the piece past a segment's limit.
+
+        The limit is the whole segment's: a piece that one stall makes long does not choose where a segment ends.
+        """
         for number, segment in enumerate(request.segments):
+            span_ns = 0
             for piece in pieces(segment):
                 measured = self._asked.ask(replace(request, segments=[piece._replace(limit_ns=0)]), self._limit_s)
                 request = replace(request, begins_block=False)
                 assert isinstance(measured, Measured)
                 yield replace(measured, ran=[0] * number + measured.ran + [0] * (len(request.segments) - number - 1))
-                if 0 < piece.limit_ns < measured.span_ns:
+                span_ns += measured.span_ns
+                if 0 < segment.limit_ns < span_ns:
                     break
 
     def _take_failure(self, failed: WorkerFailed) -> None:

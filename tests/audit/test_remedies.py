@@ -51,7 +51,8 @@ def check(command, file, cells):
         app.get_command(click.Context(app), verb).make_context(verb, [*words])
     elif verb != "run":
         app.get_command(click.Context(app), verb).make_context(verb, [*words])
-        assert str(file) in words
+        # The file of the finding, or the one that an earlier command of the remedy writes.
+        assert {str(file), *(path.name for path in file.parent.glob("*.json"))} & {*words}
     elif "--resume" in words:
         assert words == ["--resume", "--out", str(file)]
         parse_request(words)
@@ -63,7 +64,8 @@ def check(command, file, cells):
 
 
 @pytest.mark.parametrize("planted", [pytest.param(row.values, id=row.id) for row in ROWS])
-def test_each_command_of_a_remedy_can_be_run_as_it_stands(tmp_path, planted):
+def test_each_command_of_a_remedy_can_be_run_as_it_stands(tmp_path, planted, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rule, plant, *_ = planted
     built = plant()
     many, file = built if isinstance(built, list) else [built], tmp_path / "run 1.json"
@@ -71,6 +73,9 @@ def test_each_command_of_a_remedy_can_be_run_as_it_stands(tmp_path, planted):
     for finding in asked([rule], *many).findings:
         for command in commands_of(finding, shlex.quote(str(file))):
             check(command, file, [result.cell for built in many for result in built.cells])
+            words = shlex.split(command)
+            if "--out" in words:
+                (tmp_path / words[words.index("--out") + 1]).touch()
 
 
 def test_every_remedy_is_advised_by_a_rule_and_has_words():

@@ -75,8 +75,13 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
 def _flops_of(events: Iterable[Any]) -> float | None:
     """Return the FLOPs of products and convolutions; None if there may be some that the profiler does not count."""
     utils = sys.modules.get("torch._dynamo.utils")
-    if utils is not None and any(utils.counters["inductor"][name] for name in TEMPLATES):
-        return None
+    if utils is not None:
+        written = any(utils.counters["inductor"][name] for name in TEMPLATES)
+        # What a cache has written before counts no template.
+        cached = utils.counters["inductor"]["fxgraph_cache_hit"] or utils.counters["aot_autograd"]["autograd_cache_hit"]
+        # On a GPU a graph that is replayed, or a kernel of Triton, is no event of an operation.
+        if written or cached or torch.cuda.is_initialized():
+            return None
     flops = 0.0
     for event in events:
         flops += event.flops or 0
