@@ -154,6 +154,8 @@ def seen(tmp_path):
     def run(text, *functions, **variables):
         path = tmp_path / "model.py"
         path.write_text(text)
+        # Another test may have compiled the same function: nothing is said of what comes from a cache.
+        variables = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), **variables}
         done = subprocess.run(
             [sys.executable, "-c", MADE, str(path), *functions],
             capture_output=True, text=True, check=False, timeout=200, env=os.environ | variables,
