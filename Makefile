@@ -44,8 +44,8 @@ test: setup-dev ## Run the tests, without the long ones
 	$(PYTEST) -n $(WORKERS) -m "not slow and not docker"
 
 test-long: setup-dev ## Run the long tests, and those that need a Docker engine if there is one
-	@# Many of these tests measure: two processes, so that on two CPUs none of them waits for a third.
-	$(PYTEST) -n 2 --durations=40 -m "(slow or docker) and not quiet"
+	@# What needs a verdict of a measurement runs alone.
+	$(PYTEST) -n $(WORKERS) --durations=40 -m "(slow or docker) and not quiet"
 	$(PYTEST) --durations=10 -m "slow and quiet"
 
 golden: setup-dev ## Write what the commands print now to tests/golden/outputs; `git diff` shows what has changed

@@ -179,11 +179,10 @@ def lasting(done):
     ("package", "is_namespace", "is_installed"),
     [
         ("package", False, False),
-        ("src/package", False, False),
         ("package", True, False),
         ("src/package", False, True),
     ],
-    ids=["root", "src", "namespace", "installed"],
+    ids=["root", "namespace", "src and installed"],
 )
 def test_a_later_commit_that_does_three_times_the_work_is_slower(job, request, package, is_namespace, is_installed):
     if not is_namespace:
