@@ -17,6 +17,7 @@ LIMIT_S = 600
 
 
 # More mutations are for whoever changes a reader: `tests/fuzz/fuzz.py --times 10`.
+@pytest.mark.slow
 @pytest.mark.parametrize("names", TOGETHER, ids=" ".join)
 def test_no_command_does_what_it_may_not(names, tmp_path):
     last = tmp_path / "last"
