@@ -68,9 +68,9 @@ MEASURING = ("warmup", "steady", "energy")
 # An import from a cold network disk, XLA's autotuning and torch.compile take minutes where they work at all.
 LIMIT_S = 900.0
 
-# A long block's part of fewer steps begins where the part before it ended. To restore takes less than an update of all
-# weights, so it takes less than a hundredth of a part of so many steps, whose joules it is in.
-STEPS_A_RESTORE = 100
+# A long block begins restored. It is restored again before a part, about each second, where this takes at most so much
+# of a part: all that lies between two parts is in the joules of the block, which a sensor knows to some percent.
+RESTORE_FRACTION_MAX = 0.01
 
 Result = TypeVar("Result")
 LaunchKey = tuple[str, str]  # cell, group: a cell may be in two groups
@@ -230,14 +230,15 @@ class RoundWorker:
 
         def long_block() -> Blocks:
             parts: list[Measured] = []
-            steps = planned = duration_ns = span_ns = 0
+            steps = planned = duration_ns = span_ns = restored_ns = 0
             while (left_s := seconds - span_ns / 1e9) > 0:
                 segment = long_segment(program.pace, left_s)
-                begins_block = not parts or segment.steps >= STEPS_A_RESTORE
+                begins_block = not parts or restored_ns <= RESTORE_FRACTION_MAX * parts[-1].span_ns
                 measured, (waits_ns,) = self._measure(
                     "energy", program, [segment], is_block=True, is_summed=True, begins_block=begins_block
                 )
                 parts.append(measured)
+                restored_ns = max(restored_ns, measured.restored_ns)
                 ran, part_ns = measured.ran[0] * segment.per_wait, int(waits_ns.sum())
                 steps, planned, duration_ns = steps + ran, planned + segment.steps, duration_ns + part_ns
                 span_ns = measured.begin_ns + measured.span_ns - parts[0].begin_ns

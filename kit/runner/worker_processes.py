@@ -276,6 +276,7 @@ class Ranks:
             slowest,
             begin_ns=first.begin_ns,
             counters=counters,
+            restored_ns=max(answer.restored_ns for answer in answers),
             resident_b=known_sum(answer.resident_b for answer in answers),
         )
 

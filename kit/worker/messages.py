@@ -172,6 +172,7 @@ class Measured(Answer, frozen=True, kw_only=True):
     waits: bytes  # 64-bit integers: nanoseconds from wait to wait, of all segments in their order
     ran: list[Int64]  # waits of each segment: fewer than were asked for where it passed its limit
     counters: list[Int64 | None]  # differences, as `Done.counters` names them; null: a reading failed
+    restored_ns: Int64 = 0  # before the first step: what it took to put weights and optimizer state back
     injected_ns: Int64 = 0
     resident_b: Int64 | None = None  # of the process, after a program's first step
 

@@ -340,11 +340,14 @@ class _Worker:
         delay = InjectedDelay(running.program, request.slowdown_pct) if request.slowdown_pct else None
         stepping: Stepping = delay or running.program
         stamps = clock.Stamps(sum(segment.waits for segment in request.segments) + 1, self._source)
+        restored_ns = 0
         if request.begins_block:
             running.end_block()
             running.is_in_block = not request.is_summed
             if fit is None:
+                restoring_ns = clock.now_ns()
                 running.is_restored = running.program.restore()
+                restored_ns = clock.now_ns() - restoring_ns
         if isinstance(running.program, UserProgram):
             running.program.begin()
         if request.is_block and running.thread_use is None:
@@ -382,6 +385,7 @@ class _Worker:
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
                 for name, first, last in zip(self._counters.names, before, after, strict=True)
             ],
+            restored_ns=restored_ns,
             injected_ns=0 if delay is None else delay.injected_ns,
             resident_b=resident_b,
         )

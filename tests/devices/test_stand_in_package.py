@@ -10,6 +10,7 @@ from kit_process import kit
 from plain_backend import SUITE, assert_idle, copied_kit
 from planted_powercap import PowerCurve, plant_zone
 from planted_processor import PROCESSORS, planted_name
+from small_suite import measure
 
 from kit.profile.store import read_profile
 
@@ -22,15 +23,14 @@ def run_on(tmp_path):
     copied_kit(tmp_path, "gpu")
     (tmp_path / "small.toml").write_text(SUITE.replace('["gpu"]', '["cpu"]'))
 
-    def run(joules, during=lambda folder: None):
+    def run(joules, during=lambda folder: None, words=("small.toml", "--data", "synthetic")):
         """Run the suite beside a package that takes so many joules by a time; None: there is no powercap."""
         environment = {"PYTHONPATH": os.fspath(tmp_path), "KIT_POWERCAP_ROOT": os.fspath(tmp_path / "powercap")}
         folder = joules and plant_zone(tmp_path / "powercap", "intel-rapl:0", "package-0")
         with PowerCurve(folder, joules) if joules else nullcontext():
             other = threading.Thread(target=during, args=[folder])
             other.start()
-            words = ("run", "small.toml", "--data", "synthetic", "--out", "run.json", "--force")
-            done = kit(tmp_path, *words, **environment)
+            done = kit(tmp_path, "run", *words, "--out", "run.json", "--force", **environment)
             other.join()
         assert done.returncode == 0, done.stderr
         profile = read_profile(tmp_path / "run.json")
@@ -98,3 +98,32 @@ def test_permission_that_is_lost_half_way_gives_no_joules_and_the_run_its_times(
     # On a slow machine the counter is gone before the sampler opens it: there is no sensor then, and no refusal.
     was_opened = any(energy.sensor == "rapl.package-0" for energy in steady(launches))
     assert ("no valid reading of rapl.package-0" in shown) == was_opened
+
+
+PROGRAM = """
+import time
+import numpy as np
+
+def program(batch, device):
+    x, resets = np.ones((64, 64)), open("resets", "a", buffering=1)
+    def reset():
+        resets.write(f"{time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)}\\n")
+        time.sleep(%s)
+    return {"step": lambda: x @ x, "reset": reset}
+"""
+
+
+@pytest.mark.parametrize(("reset_s", "is_in_joules"), [("0.1", False), ("0", True)])
+def test_what_takes_long_to_put_back_is_put_back_before_the_joules(run_on, run_as, tmp_path, reset_s, is_in_joules):
+    run_as("intel")
+    (tmp_path / "program.py").write_text(PROGRAM % reset_s)
+    program = (
+        'name = "own"\ntitle = "Own"\n[cells]\nbatches = [4]\ntasks = ["train"]\n[programs]\nown.path = "program.py"\n'
+    )
+    (tmp_path / "own.toml").write_text(program + measure(energy_s=3))
+    _, launches = run_on(lambda t: 65 * t, words=("own.toml",))
+    resets_ns = [int(line) for line in (tmp_path / "resets").read_text().splitlines()]
+    assert steady(launches)
+    for energy in steady(launches):
+        within = [at for at in resets_ns if energy.begin_ns < at < energy.begin_ns + energy.block_ns]
+        assert bool(within) == is_in_joules, (len(within), energy.block_ns)

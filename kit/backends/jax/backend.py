@@ -102,7 +102,9 @@ class JaxProgram(Program):
         """Replace all leaves: the executable takes them as arguments, and the old ones were donated to it."""
         if self._kept is None:
             return False
-        self._leaves = [self._mesh.replicated(array) for array in self._kept]
+        for place, array in enumerate(self._kept):
+            # One by one: the device never holds all of them twice.
+            self._leaves[place] = self._mesh.replicated(array)
         jax.block_until_ready(self._leaves)
         return True
 
