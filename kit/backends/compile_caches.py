@@ -35,6 +35,11 @@ def compile_anew(entry: BackendEntry) -> None:
             os.environ[name] = setting.replace("FOLDER", tempfile.gettempdir())
 
 
+def is_as_given(name: str, value: str, given: Mapping[str, str]) -> bool:
+    """Return whether a variable is the user's, after `compile_anew`: whole, or some flags of it."""
+    return value == given.get(name) or (name.endswith("_FLAGS") and name in given and value != "")
+
+
 def set_caches(entry: BackendEntry, variables: Mapping[str, str]) -> list[str]:
     """Return the names of those variables that set a cache of compilations of a framework."""
     return [

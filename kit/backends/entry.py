@@ -27,6 +27,9 @@ THREAD_VARIABLES = (
 )  # fmt: skip
 # cuBLAS and cuDNN obey this variable and not the framework that calls them.
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+# Where the driver keeps what it has compiled of PTX, for a GPU that a library has no binary for (CUDA C++ Programming
+# Guide, "CUDA Environment Variables").
+CUDA_CACHE = "CUDA_CACHE_PATH"
 # oneDNN's own, under both of its names: what it computes float32 in where nobody asks for a precision.
 ONEDNN_PRECISION = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 # Every process reads these, whichever framework is in it.

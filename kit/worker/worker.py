@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
-from kit.backends.compile_caches import compile_anew, kept_by
+from kit.backends.compile_caches import compile_anew, is_as_given, kept_by
 from kit.backends.entry import read_from_environment
 from kit.backends.program.backend import (
     HOST,
@@ -218,9 +218,11 @@ class _Worker:
         self._prepared = request
         self._source, _ = clock.choose_source(request.clock)
         self._calibration = clock.calibrate(self._source)
-        environment = read_from_environment(CATALOG[request.backend], os.environ, not request.has_own_threads)
+        given = dict(os.environ)
         if request.compiles_anew:
             compile_anew(CATALOG[request.backend])
+        in_force = {name: value for name, value in os.environ.items() if is_as_given(name, value, given)}
+        environment = read_from_environment(CATALOG[request.backend], in_force, not request.has_own_threads)
         if request.hides_devices:
             os.environ |= worker_environment(request.device, request.devices, os.environ)
         self._cpus = cpus_of_rank(request)

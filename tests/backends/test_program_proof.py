@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import msgspec
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from kit.compare.contradictions import left_out, switched_off
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import Compilations, LaunchPart, WhatRan
+
+# Of `kit.backends.jax.proof`, which imports JAX.
+ASKED_LIMIT_S = 10.0
 
 pytestmark = pytest.mark.frameworks
 
@@ -68,6 +72,19 @@ def dead(batch, device):
 def one_by_one(batch, device):
     return lambda: forward(W, X)
 
+def dead_loop(batch, device):
+    def f(x):
+        jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ W[0]), None), x, None, length=1_000_000)
+        return x.sum()
+    compiled = jax.jit(f)
+    return lambda: compiled(X)
+
+def live_loop(batch, device):
+    def f(x):
+        return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ W[0][:64, :64]), None), x, None, length=1_000)[0]
+    compiled, x = jax.jit(f), X[:8, :64]
+    return lambda: compiled(x)
+
 def growing(batch, device):
     f, sizes = jax.jit(lambda x: x + 1), iter(range(1, 100))
     return lambda: f(jnp.ones(next(sizes))).sum()
@@ -108,6 +125,22 @@ def attention(batch, device):
 def dots(batch, device):
     x, y, f = torch.ones(1024, 1, 2048), torch.ones(1024, 2048, 1), torch.compile(torch.bmm)
     return lambda: f(x, y)
+"""
+FED_BY_TENSORFLOW = """
+import tensorflow as tf
+import jax, jax.numpy as jnp
+
+def number(batch, device):
+    f, inputs = jax.jit(lambda x: x.sum()), iter(tf.data.Dataset.from_tensors(tf.ones((8, 8))).repeat())
+    return lambda: float(f(jnp.asarray(next(inputs).numpy())))
+
+def growing(batch, device):
+    f, sizes = jax.jit(lambda x: x.sum() + 1), iter(range(1, 100))
+    return lambda: float(f(jnp.ones(next(sizes))))
+
+def no_jax(batch, device):
+    f, x = tf.function(lambda x: tf.reduce_sum(x)), tf.ones((8, 8))
+    return lambda: float(f(x))
 """
 TENSORFLOW = """
 import tensorflow as tf
@@ -198,6 +231,25 @@ def test_what_is_compiled_again_is_counted_for_the_program_that_does_it(seen):
 
 
 @pytest.mark.slow
+def test_a_dead_loop_takes_no_longer_than_its_limit(seen):
+    begin_s = time.monotonic()
+    launches = seen(JAX, "dead_loop", "live_loop")
+    # What it asks for is not known then: nothing is said of it, and the launch is not lost. XLA counts a loop's body once.
+    assert codes(launches) == {"dead_loop": None, "live_loop": None}
+    assert launches["dead_loop"].ran.runs == launches["live_loop"].ran.runs == {"xla": 1}
+    assert time.monotonic() - begin_s < 6 * ASKED_LIMIT_S
+
+
+@pytest.mark.slow
+def test_jax_beside_tensorflow_is_counted_once_it_has_compiled(seen):
+    pytest.importorskip("jax")
+    launches = {name: seen(FED_BY_TENSORFLOW, name)[name] for name in ("number", "growing", "no_jax")}
+    assert launches["growing"].recompiles.count >= 3 > launches["no_jax"].recompiles.count == 1
+    assert launches["no_jax"].ran.runs == {"graph": 1}
+    assert {launches[name].ran.reason.code for name in ("number", "growing")} == {"several_frameworks"}
+
+
+@pytest.mark.slow
 def test_tensorflows_dead_results_and_constants_are_seen(seen):
     launches = seen(TENSORFLOW, "eager", "graph", "dead", "constants", "xla")
     dropped = "products_left_out"
@@ -217,6 +269,13 @@ def test_pytorchs_dead_results_are_seen(seen):
     assert [launches[name].recompiles.count for name in launches] == [0, 1, 1, 1]
     assert "inductor" not in launches["eager"].ran.runs
     assert switched_off(CELL, launches["compiled"]) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor writes C++")
+def test_nothing_is_said_of_what_inductor_takes_from_a_cache(seen, tmp_path):
+    again = [seen(TORCH, "dead", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "shared")) for _ in range(2)]
+    assert [codes(launches) for launches in again] == [{"dead": "work_left_out"}, {"dead": None}]
 
 
 @pytest.mark.slow

@@ -217,3 +217,11 @@ def test_blocks_that_begin_anew_change_within_themselves():
 def test_a_median_slope_is_not_moved_by_one_value():
     assert median_slope([0.0, 1.0, 2.0, 99.0, 4.0, 5.0]) == pytest.approx(1.0)
     assert median_slope([3.0]) == 0.0
+
+
+def test_a_median_slope_of_very_many_values_is_the_planted_one():
+    noise = np.random.default_rng(1).normal(0, 0.05, 20_001)
+    assert median_slope(list(2e-5 * np.arange(20_001) + noise)) == pytest.approx(2e-5, rel=0.1)
+    # The last distance is shorter where their number is no multiple.
+    for count in (250, 251, 499, 500, 501):
+        assert median_slope(list(np.arange(count) * 3.0)) == pytest.approx(3.0)

@@ -1,6 +1,6 @@
 """JAX, before it is imported."""
 
-from kit.backends.entry import BackendEntry
+from kit.backends.entry import CUDA_CACHE, BackendEntry
 from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
@@ -29,8 +29,10 @@ ENTRY = BackendEntry(
         "JAX_COMPILATION_CACHE_DIR": "FOLDER/jax",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        CUDA_CACHE: "FOLDER/cuda",
     },
     compile_anew={
+        CUDA_CACHE: "FOLDER/cuda",
         "JAX_ENABLE_COMPILATION_CACHE": "false",
         "XLA_FLAGS": "--xla_gpu_kernel_cache_file --xla_gpu_per_fusion_autotune_cache_dir",
     },

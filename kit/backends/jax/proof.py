@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,6 +32,8 @@ FLOPS = "flops"
 # A dispatch takes tens of microseconds, in which one CPU computes about as much. Operation by operation each is
 # compiled by itself, which takes seconds for a network: only a step that computes no more is asked.
 FEW_FLOPS = 1e6
+# A loop of a compiled program runs operation by operation, too: one of some thousand passes ends within this.
+ASKED_LIMIT_S = 10.0
 
 Cost = tuple[float | None, int]  # FLOPs, where all are known, and bytes of arguments
 
@@ -55,11 +59,20 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
     ran = _programs_of(program, batch)
     if not asks or ran.flops is None or ran.flops > FEW_FLOPS:
         return ran
+    before, end_s = sys.getprofile(), time.monotonic() + ASKED_LIMIT_S
+
+    def end_at_the_limit(*_: object) -> None:
+        if time.monotonic() > end_s:
+            raise TimeoutError
+
     try:
+        sys.setprofile(end_at_the_limit)
         with jax.disable_jit():
             return replace(ran, flops_asked=_programs_of(program, batch).flops)
     except Exception:  # a program that was compiled ahead of time has no operations
         return ran
+    finally:
+        sys.setprofile(before)
 
 
 def _programs_of(program: Stepping, batch: DeviceBatch) -> WhatRan:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kit.backends.backend_catalog import CATALOG
+from kit.backends.program.proof import imported
 from kit.backends.protocol import ThreadSetting
 from kit.profile.fields import reason
 from kit.sensors.linux import XLA_POOL, threads_named
@@ -47,7 +48,7 @@ def made_by(leaves: Iterable[Any]) -> list[str]:
     keras = sys.modules.get("keras")
     if modules and keras is not None:
         return [str(keras.config.backend())]
-    return [NUMPY] if modules else _loaded_frameworks() or [NUMPY]
+    return [NUMPY] if modules else [name for name in _FRAMEWORKS if name in imported()] or [NUMPY]
 
 
 def versions(modules: Iterable[str]) -> str:
@@ -79,12 +80,6 @@ def _module_of(leaf: object) -> str | None:
     module = sys.modules.get(name)
     # A class of the user's own file has no version.
     return None if module is None or _version(module) is None else name
-
-
-def _loaded_frameworks() -> list[str]:
-    names = [name for name in _FRAMEWORKS if name in sys.modules]
-    # TensorFlow imports JAX, too, where it is installed.
-    return [name for name in names if name != "jax" or "tensorflow" not in names]
 
 
 def _version(module: ModuleType) -> str | None:

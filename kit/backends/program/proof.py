@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -70,9 +71,16 @@ def what_ran(program: Stepping, batch: DeviceBatch, frameworks: Collection[str])
 
 
 def imported() -> list[str]:
-    """Return the frameworks that this process has imported. TensorFlow imports JAX, too, where that is installed."""
+    """Return the frameworks that this process has imported; JAX, which TensorFlow imports, once it has compiled."""
     named: Iterable[str] = (name for name in FRAMEWORKS if name in sys.modules)
-    return [name for name in named if not (name == "jax" and "tensorflow" in sys.modules)]
+    return [name for name in named if name != "jax" or "tensorflow" not in sys.modules or has_compiled(name)]
+
+
+def has_compiled(framework: str) -> bool:
+    """Return whether a framework has compiled something since this was first asked."""
+    with suppress(Exception):  # no framework promises these counts
+        return bool(_proof(framework).compiled_so_far().count)
+    return False
 
 
 def _proof(framework: str) -> Any:  # noqa: ANN401 - a module

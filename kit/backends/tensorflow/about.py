@@ -1,6 +1,6 @@
 """TensorFlow, before it is imported."""
 
-from kit.backends.entry import BackendEntry
+from kit.backends.entry import CUDA_CACHE, BackendEntry
 from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
@@ -13,8 +13,12 @@ ENTRY = BackendEntry(
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.
-    compile_cache={"TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow"},
+    compile_cache={
+        CUDA_CACHE: "FOLDER/cuda",
+        "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow",
+    },
     compile_anew={
+        CUDA_CACHE: "FOLDER/cuda",
         "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
         "XLA_FLAGS": "--xla_gpu_kernel_cache_file --xla_gpu_per_fusion_autotune_cache_dir",
     },

@@ -1,6 +1,6 @@
 """PyTorch, before it is imported."""
 
-from kit.backends.entry import BackendEntry
+from kit.backends.entry import CUDA_CACHE, BackendEntry
 from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
@@ -31,9 +31,11 @@ ENTRY = BackendEntry(
         "TRITON_CACHE_DIR": "FOLDER/triton",
         "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
         "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+        CUDA_CACHE: "FOLDER/cuda",
     },
     # torch/_inductor/runtime/cache_dir_utils.py and triton/knobs.py; the default of the first is a temporary folder.
     compile_anew={
+        CUDA_CACHE: "FOLDER/cuda",
         "TORCHINDUCTOR_CACHE_DIR": None,
         "TRITON_CACHE_DIR": None,
         "TRITON_HOME": "FOLDER",
