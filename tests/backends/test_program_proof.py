@@ -234,7 +234,7 @@ def test_what_is_compiled_again_is_counted_for_the_program_that_does_it(seen):
 def test_a_dead_loop_takes_no_longer_than_its_limit(seen):
     begin_s = time.monotonic()
     launches = seen(JAX, "dead_loop", "live_loop")
-    # What it asks for is not known then: nothing is said of it, and the launch is not lost. XLA counts a loop's body once.
+    # What is asked for is not known then: nothing is said, and the launch is not lost. XLA counts a loop's body once.
     assert codes(launches) == {"dead_loop": None, "live_loop": None}
     assert launches["dead_loop"].ran.runs == launches["live_loop"].ran.runs == {"xla": 1}
     assert time.monotonic() - begin_s < 6 * ASKED_LIMIT_S
