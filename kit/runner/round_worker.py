@@ -25,6 +25,7 @@ from kit.profile.fields import reason
 from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
 from kit.runner.fit_stretches import FitInRound
+from kit.runner.merged_answers import joined
 from kit.runner.target import own_variables
 from kit.runner.warm_up_and_blocks import (
     NO_STEPS,
@@ -40,7 +41,7 @@ from kit.runner.warm_up_and_blocks import (
     third_ns,
     warm_up_segment,
 )
-from kit.runner.worker_processes import Asked, WorkerFailed, joined, reached_by
+from kit.runner.worker_processes import Asked, WorkerFailed, reached_by
 from kit.runner.worker_spec import WorkerSpec
 from kit.suites.plan import WorkerPlan
 from kit.worker.messages import (

@@ -24,11 +24,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import chain
 from typing import Protocol
 
 import msgspec
-import numpy as np
 import psutil
 from msgspec.structs import replace
 
@@ -37,10 +35,10 @@ from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell, Variant
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads, ThreadsOnCpus
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
 from kit.runner.interrupt import LOOK_EVERY_S, StopFlag
+from kit.runner.merged_answers import merged, merged_steps, unlike
 from kit.runner.target import Command, command_of
 from kit.runner.worker_spec import WorkerSpec, rank_count, variant_of
 from kit.worker import private_network
@@ -55,9 +53,6 @@ STOP_LIMIT_S = 10.0
 ENDED_GRACE_S = 5.0
 # Where one raises, the others may be about to, on a busy machine later.
 FAILED_GRACE_S = 30.0
-# Counters of the process, and of its own CPUs; all others are the machine's, of which rank 0's count is enough.
-PROCESS_COUNTERS = "process."
-CPU_COUNTERS = ("machine.busy_ns", "machine.steal_ns")
 # How a process ended that did not say why itself.
 PROCESS_ENDED = frozenset({"signal", "exit_code", "closed_its_pipes", "supervisor_ended"})
 READ_B = 1 << 20
@@ -143,11 +138,13 @@ class Ranks:
             return answers[0]
         done = [answer for answer in answers if isinstance(answer, Done)]
         if not done:
-            return self._merged_steps([answer for answer in answers if isinstance(answer, Measured)])
-        if (difference := _unlike(done)) is not None:
+            measured = [answer for answer in answers if isinstance(answer, Measured)]
+            shares_cpus = len(self._spec.prepare.cpus) < self._spec.ranks_per_host
+            return merged_steps(measured, self._counters, self._spec.ranks_per_host, shares_cpus=shares_cpus)
+        if (difference := unlike(done)) is not None:
             rank, why = difference
             raise self._failure({rank: Failed(reason=why)})
-        return _merged(done, self._spec.ranks_per_host)
+        return merged(done, self._spec.ranks_per_host)
 
     def stop(self) -> None:
         """Stop all ranks, now that none waits for another."""
@@ -249,124 +246,6 @@ class Ranks:
                 why = reason(why.code, **why.values | where)
             self.end()
         return WorkerFailed(why, tail, goes_on=goes_on)
-
-    def _merged_steps(self, answers: Sequence[Measured]) -> Measured:
-        """Return the slowest rank's steps, with the sum of what the ranks' processes and CPUs count.
-
-        When they began, and what the machine counts, is rank 0's: another host's clock has another zero.
-        """
-        first = answers[0]
-        slowest = max(answers, key=lambda answer: int(np.frombuffer(answer.waits, np.int64).sum()))
-        counted = [
-            dict(zip(names, answer.counters, strict=True))
-            for names, answer in zip(self._counters, answers, strict=True)
-        ]
-        # Ranks of a host either have CPUs of their own, or all have the same.
-        shares_cpus = len(self._spec.prepare.cpus) < self._spec.ranks_per_host
-        counters = []
-        for name in self._counters[0]:
-            if name.startswith(PROCESS_COUNTERS):
-                ranks = counted
-            elif name in CPU_COUNTERS:
-                ranks = counted[:: self._spec.ranks_per_host] if shares_cpus else counted
-            else:
-                ranks = counted[:1]
-            counters.append(known_sum(values.get(name) for values in ranks))
-        return replace(
-            slowest,
-            begin_ns=first.begin_ns,
-            counters=counters,
-            restored_ns=max(answer.restored_ns for answer in answers),
-            resident_b=known_sum(answer.resident_b for answer in answers),
-        )
-
-
-def _unlike(answers: Sequence[Done]) -> tuple[int, Reason] | None:
-    """Return the first rank whose software is not rank 0's, and in what it differs; None where all agree."""
-    for rank, done in enumerate(answers):
-        for what, here, there in (
-            ("the kit", answers[0].kit_version, done.kit_version),
-            ("Python", answers[0].part.python, done.part.python),
-            ("the framework", answers[0].part.backend_version, done.part.backend_version),
-        ):
-            if here != there:
-                return rank, reason("ranks_differ", what=what, here=here or "", there=there or "")
-    return None
-
-
-def _merged(answers: Sequence[Done], ranks_per_host: int) -> Done:
-    """Return the answers of all ranks to one request as one; devices are sampled on rank 0's host."""
-    parts = [done.part for done in answers]
-    part = replace(
-        parts[0],
-        threads=_threads(parts, ranks_per_host),
-        peak_memory_b=known_sum(part.peak_memory_b for part in parts),
-        peak_device_memory_b=known_sum(part.peak_device_memory_b for part in parts),
-        device_ids=list(dict.fromkeys(device for part in parts[:ranks_per_host] for device in part.device_ids)),
-        ranks=[rank for part in parts for rank in part.ranks],
-        numbers=_numbers(parts),
-        parity=_parity(parts),
-        failure=next((part.failure for part in parts if part.failure is not None), None),
-    )
-    slowest = max(answers, key=lambda done: done.span_ns or 0)
-    return replace(answers[0], part=part, span_ns=slowest.span_ns)
-
-
-def _threads(parts: Sequence[LaunchPart], ranks_per_host: int) -> Threads | None:
-    known = [part.threads for part in parts if part.threads is not None]
-    if not known:
-        return None
-    hosts = [known[first : first + ranks_per_host] for first in range(0, len(known), ranks_per_host)]
-    return replace(
-        known[0],
-        requested=sum(threads.requested for threads in known),
-        reported=known_sum(threads.reported for threads in known),
-        cpus=[cpu for ranks in hosts for cpu in sorted({cpu for threads in ranks for cpu in threads.cpus})],
-        used=known_sum(threads.used for threads in known),
-        used_reason=next((threads.used_reason for threads in known if threads.used_reason), None),
-        # Another host has other CPUs, of the same numbers.
-        placement=_joined([threads.placement for threads in known[:ranks_per_host]]),
-    )
-
-
-def _numbers(parts: Sequence[LaunchPart]) -> ComputedNumbers | None:
-    """Return rank 0's: all ranks have the same weights, and a loss is of a rank's own part of the batch."""
-    known = [part.numbers for part in parts if part.numbers is not None]
-    was_not_finite = any(numbers.was_not_finite for numbers in known)
-    return replace(known[0], was_not_finite=was_not_finite) if known else None
-
-
-def _joined(placements: Sequence[list[ThreadsOnCpus] | None]) -> list[ThreadsOnCpus] | None:
-    """Return where the threads of all ranks may run; null where that is not known of one rank."""
-    known = [placement for placement in placements if placement is not None]
-    return list(chain.from_iterable(known)) if len(known) == len(placements) else None
-
-
-def _parity(parts: Sequence[LaunchPart]) -> Parity | None:
-    """Return the losses of the whole batch: the mean of those of its equal parts."""
-    proofs = [part.parity for part in parts if part.parity is not None]
-    if len(proofs) < len(parts):
-        return None
-    return replace(proofs[0], losses=np.mean([proof.losses for proof in proofs], axis=0, dtype=np.float64).tolist())
-
-
-def joined(parts: Sequence[Measured]) -> Measured:
-    """Return what was measured in several requests, one after the other, as if it had been one."""
-    first, last = parts[0], parts[-1]
-    return replace(
-        first,
-        span_ns=last.begin_ns + last.span_ns - first.begin_ns,
-        waits=b"".join(part.waits for part in parts),
-        ran=[sum(waits) for waits in zip(*(part.ran for part in parts), strict=True)],
-        counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
-        injected_ns=sum(part.injected_ns for part in parts),
-    )
-
-
-def known_sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum; null where a part of it is not known."""
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
 
 
 class Process:
