@@ -44,7 +44,7 @@ def main() -> None:
         for versus in (row["versus"] for row in group["rows"] if row["versus"]):
             shown = [versus[name] for name in ("ratio", "low", "high")]
             interval = "no interval" if None in shown else "{:.4f} [{:.4f}, {:.4f}]".format(*shown)
-            print(f"{group['title']:40} old / new {interval} {versus['verdict']}", flush=True)
+            print(f"{' · '.join(group['title']):40} old / new {interval} {versus['verdict']}", flush=True)
     spans_s: dict[str, list[float]] = {"old": [], "new": []}
     for result in read_profile(path).cells:
         for launch in result.launches:
