@@ -46,7 +46,7 @@ test: setup-dev ## Run the tests, without the long ones
 test-long: setup-dev ## Run the long tests, and those that need a Docker engine if there is one
 	@# What needs a verdict of a measurement runs alone.
 	$(PYTEST) -n $(WORKERS) --durations=40 -m "(slow or docker) and not quiet"
-	$(PYTEST) --durations=10 -m "slow and quiet"
+	$(PYTEST) --durations=10 -m "(slow or docker) and quiet"
 
 golden: setup-dev ## Write what the commands print now to tests/golden/outputs; `git diff` shows what has changed
 	$(BIN)/python tests/golden/regenerate.py

@@ -20,6 +20,7 @@ from kit.workloads.device_operations import is_operation
 REMEDIES = {
     "quiet_machine": "Stop other programs, or wait for them: `{run:s} --wait-for-quiet 300` (to leave them CPUs, add "
     "--threads 1)",
+    "quiet_machine_alone": "Stop other programs, or wait for them: `{run:s} --wait-for-quiet 300`",
     "more_memory": "Free memory, raise the limit (`kit launch cpu --memory 16g`), or measure a cell alone: `{run:s}`",
     "raise_quota": "Raise the quota (docker run --cpus), give whole CPUs (`kit launch cpu --cpuset 0,1`), or use fewer "
     "threads: `{run:s} --threads {threads}`",
@@ -147,7 +148,11 @@ def with_command(what: Reason, cells: Iterable[Cell], programs: Mapping[str, Pro
     """Return a remedy with the command that measures these cells again, where its words have one."""
     if "{run:s}" not in REMEDIES.get(what.code, "") or "run" in what.values:
         return what
-    return Reason(code=what.code, values=what.values | {"run": run_command(cells, programs)})
+    known = [*cells]
+    # One thread leaves others what it can.
+    is_alone = what.code == "quiet_machine" and {cell.threads for cell in known} == {1}
+    code = "quiet_machine_alone" if is_alone else what.code
+    return Reason(code=code, values=what.values | {"run": run_command(known, programs)})
 
 
 def again(code: str, cells: Sequence[MeasuredCell], instead: Mapping[str, Sequence[Value]], **values: Value) -> Reason:

@@ -29,7 +29,15 @@ from kit.compare.fits import (
 from kit.compare.joules import DRAWN, HOST, drawn, refusals, sample_joules, step_joules, tier
 from kit.compare.ratios import Metric, adjusted, figure_values
 from kit.compare.runs import Run, Sample
-from kit.compare.table import LaunchRow, SustainedStep, counted, known_mean, sustained_step
+from kit.compare.table import (
+    SUSTAINED_LEAST_ON_CPU_PCT,
+    SUSTAINED_LEAST_PCT,
+    LaunchRow,
+    SustainedStep,
+    counted,
+    known_mean,
+    sustained_step,
+)
 from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import Task
@@ -309,6 +317,12 @@ def _sustained(sample: Sample) -> SustainedStep | None:
     return sample.once("sustained", lambda: sustained_step(sample.good))
 
 
+def _sustained_differs(sample: Sample) -> bool:
+    """Return whether joules and samples/s belong to unlike steps."""
+    least_pct = SUSTAINED_LEAST_ON_CPU_PCT if sample.cell.device == HOST else SUSTAINED_LEAST_PCT
+    return (steps := _sustained(sample)) is not None and abs(steps.difference_pct) >= least_pct
+
+
 def _cpu_time(sample: Sample, launches: Sequence[LaunchRow]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
     used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
@@ -412,7 +426,7 @@ _METRICS = [
     Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
            read=lambda sample: None if (steps := _sustained(sample)) is None else steps.sustained_ns),
     Metric("sustained_differs", holds=bool, runs=any,
-           read=lambda sample: bool(sample.cell.device != HOST and (steps := _sustained(sample)) and steps.differs)),
+           read=_sustained_differs),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
            read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table", is_slowed=True),
     Metric("cpus", "CPUs used", "hundredths", read=_cpus_used, runs=geometric_mean),

@@ -41,7 +41,9 @@ def priced(comparison: Comparison, prices: Prices) -> None:
             raise KitError(f"a price names {name!r}, which is no side, profile or device; choose from {listed}")
     with_price = [row for row in comparison.rows if _price(kwh, row) is not None]
     if kwh and all(row.value("energy_per_sample_j") is None for row in with_price):
-        raise KitError("--price-kwh needs joules, but none were measured; see `kit doctor`, or give --meter FILE")
+        raise KitError(
+            "--price-kwh needs joules, and no row has any; leave it out to see why, or give a log by --meter FILE"
+        )
     for row in comparison.rows:
         per_hour, per_kwh = _price(hour, row), _price(kwh, row)
         # A cost without a part that others' costs have would look cheaper.

@@ -30,6 +30,8 @@ BlockId = tuple[int, int]  # round and cycle
 By = Literal["step", "latency"]
 # A GPU that is loaded for seconds has other clocks than in bursts between other cells'. Joules are known to a percent.
 SUSTAINED_LEAST_PCT = 2.0
+# Other programs move a step on a CPU from block to block, and joules are then of the slower step.
+SUSTAINED_LEAST_ON_CPU_PCT = 10.0
 # A cell lost nothing to others while it had, with the CPUs that were idle, so nearly all that it can use.
 IDLE_MOST = 0.05
 # CPU time in each block: of the machine, of the measured process and of its children, and of other virtual machines.
@@ -373,11 +375,6 @@ class SustainedStep(NamedTuple):
     def difference_pct(self) -> float:
         """By how much the sustained step is longer."""
         return 100 * (self.sustained_ns / self.burst_ns - 1)
-
-    @property
-    def differs(self) -> bool:
-        """Whether joules and samples/s belong to unlike steps."""
-        return abs(self.difference_pct) >= SUSTAINED_LEAST_PCT
 
 
 def sustained_step(launches: Iterable[LaunchRow]) -> SustainedStep | None:

@@ -344,8 +344,8 @@ ALWAYS: Templates = {
     "--dtype default measures the default",
     "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
     "images_same": "two of the images are identical: any difference between them is chance",
-    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with --resume, "
-    "as the run's last line says",
+    "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with "
+    "`kit run --resume --out FILE`",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",

@@ -10,7 +10,7 @@ from asking import asked
 from test_rules import ROWS, Variant, cells, reason
 
 from kit.audit.audit import audit, findings_of
-from kit.audit.remedies import REMEDIES, TCMALLOC, run_command
+from kit.audit.remedies import REMEDIES, TCMALLOC, run_command, with_command
 from kit.audit.rule import all_rules
 from kit.audit.subject import MeasuredRun
 from kit.cli import VERBS, app
@@ -83,8 +83,14 @@ def test_every_remedy_is_advised_by_a_rule_and_has_words():
     assert usual <= REMEDIES.keys()
     source = "".join(rule.check.__globals__["__spec__"].loader.get_data(rule.check.__code__.co_filename).decode()
                      for rule in {rule.check.__module__: rule for rule in all_rules()}.values())  # fmt: skip
-    helpers = {"larger_batch", "try_variant"}  # made in kit.audit.remedies
+    helpers = {"larger_batch", "try_variant", "quiet_machine_alone"}  # made in kit.audit.remedies
     assert {code for code in REMEDIES if f'"{code}"' not in source} - helpers == set()
+
+
+@pytest.mark.parametrize(("threads", "code"), [(2, "quiet_machine"), (1, "quiet_machine_alone")])
+def test_one_thread_is_not_advised_to_a_run_that_has_one(threads, code):
+    advised = with_command(reason("quiet_machine"), [b.cell("torch", threads=threads)], {})
+    assert advised.code == code and f"--threads {threads}" in advised.values["run"]
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,11 @@ def test_a_compiler_that_is_off_or_fails_is_seen(seen, text, function, variables
     assert switched_off(CELL, launch).code == code
 
 
+def test_a_program_that_compiles_nothing_has_no_compiler_that_is_off(seen):
+    (launch,) = seen(TORCH, "eager", TORCHDYNAMO_DISABLE="1").values()
+    assert switched_off(CELL, launch) is None
+
+
 ASYNCHRONOUS = """
 import time
 import tensorflow as tf

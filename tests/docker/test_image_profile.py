@@ -38,6 +38,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(run, folder_of, owner_and_m
     assert says in line
 
 
+@pytest.mark.quiet  # a quota does not throttle where other programs leave it no CPU
 def test_half_a_core_gives_a_number_and_says_how_much_it_was_throttled(run, folder_of):
     folder, volumes = folder_of(1000)
     ended = run(*SMALL, "--backend", "torch", "--out", "/profiles/", volumes=volumes, nano_cpus=500_000_000)

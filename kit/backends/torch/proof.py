@@ -22,6 +22,9 @@ from kit.profile.schema import Compilations, WhatRan
 # Names of events: of what TorchDynamo captured, and of a graph that Inductor compiled.
 CAPTURED, COMPILED = "Torch-Compiled Region", "## Call CompiledFxGraph"
 OPERATION = "aten::"
+# What `torch.compile` imports and nothing else does (torch/__init__.py). It shows that a program was to be compiled,
+# also where the compiler is off.
+CALLED = "torch._inductor.compiler_bisector"
 # Operations that compute much. PyTorch's profiler counts the FLOPs of some of them only.
 HEAVY = re.compile(r"mm$|matmul|linear|conv|attention|rnn|lstm|gru|einsum")
 # Inductor's counters of what it wrote in the place of such an operation: the profiler does not see it.
@@ -35,11 +38,12 @@ def compiled_so_far() -> Compilations:
 
     PyTorch has no public call for these counts.
     """
+    off = switched_off() if CALLED in sys.modules else None
     if (utils := sys.modules.get("torch._dynamo.utils")) is None:
-        return Compilations(count=0, tried=0, graph_breaks=0, reason=switched_off())
+        return Compilations(count=0, tried=0, graph_breaks=0, reason=off)
     frames = utils.counters["frames"]
     breaks = sum(utils.counters["graph_break"].values())
-    return Compilations(count=frames["ok"], tried=frames["total"], graph_breaks=breaks, reason=switched_off())
+    return Compilations(count=frames["ok"], tried=frames["total"], graph_breaks=breaks, reason=off)
 
 
 def switched_off() -> Reason | None:
