@@ -181,7 +181,8 @@ def as_prometheus(report: Report, _stream: IO[str]) -> str:
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 metric, divisor = _prometheus_metric(_prometheus_name(f"steady{report.name}_{name}"))
-                helps.setdefault(metric, one_line(f"{name} of {report.name}"))
+                what = metric.removeprefix(_prometheus_name(f"steady{report.name}_")).replace("_", " ")
+                helps.setdefault(metric, one_line(f"{what}, of {report.name}"))
                 samples.setdefault(metric, {})[labels] = value / divisor
     lines = []
     for name, by_labels in samples.items():

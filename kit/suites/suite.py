@@ -260,7 +260,8 @@ def load_suite(name: str) -> Suite:
     """
     path = suite_file(name)
     if path is None:
-        check_choice("suite", name, builtin_suites(), ", or give the path of a .toml file")
+        program = f", or measure a program: --program {name}" if name.endswith(".py") else ""
+        check_choice("suite", name, builtin_suites(), f", or give the path of a .toml file{program}")
         path = Path(__file__).parent / f"{name}.toml"
     try:
         data = read_limited(path, FILE_MAX_B)

@@ -361,6 +361,7 @@ return step""",
 
 
 @pytest.mark.frameworks
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HELD_BY)
 def test_weights_of_a_framework_are_found(tmp_path, name):
     body, sizes = HELD_BY[name]

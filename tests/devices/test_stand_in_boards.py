@@ -34,6 +34,7 @@ def codes(reasons):
     return {reason.code for reason in reasons}
 
 
+@pytest.mark.slow
 def test_a_board_that_is_capped_and_shared(with_gpu):
     done, launches = with_gpu("power_capped", NVML_PROCESSES="3", NVML_BOARDS="2")
     assert done.returncode == 0, done.stderr

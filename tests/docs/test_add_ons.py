@@ -107,6 +107,7 @@ def test_the_documented_metric_and_field_are_one_entry_each(added):
     assert shown.returncode == 0 and "6.1.0" in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_network_its_data_and_a_backend_are_a_file_each(added):
     words = ("--backend", "plain", "--workload", "elman", "--batch", "4", "--task", "infer", "--rounds", "1")
     launch = launch_of(added, "run", "--quick", *words, "--out", "run.json")
