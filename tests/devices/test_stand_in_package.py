@@ -108,22 +108,21 @@ def program(batch, device):
     x, resets = np.ones((64, 64)), open("resets", "a", buffering=1)
     def reset():
         resets.write(f"{time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)}\\n")
-        time.sleep(%s)
+        time.sleep(0.1)
     return {"step": lambda: x @ x, "reset": reset}
 """
 
 
-@pytest.mark.parametrize(("reset_s", "is_in_joules"), [("0.1", False), ("0", True)])
-def test_what_takes_long_to_put_back_is_put_back_before_the_joules(run_on, run_as, tmp_path, reset_s, is_in_joules):
+def test_what_takes_long_to_put_back_is_put_back_before_the_joules(run_on, run_as, tmp_path):
     run_as("intel")
-    (tmp_path / "program.py").write_text(PROGRAM % reset_s)
+    (tmp_path / "program.py").write_text(PROGRAM)
     program = (
         'name = "own"\ntitle = "Own"\n[cells]\nbatches = [4]\ntasks = ["train"]\n[programs]\nown.path = "program.py"\n'
     )
     (tmp_path / "own.toml").write_text(program + measure(energy_s=3))
     _, launches = run_on(lambda t: 65 * t, words=("own.toml",))
     resets_ns = [int(line) for line in (tmp_path / "resets").read_text().splitlines()]
-    assert steady(launches)
+    assert resets_ns and steady(launches)
     for energy in steady(launches):
         within = [at for at in resets_ns if energy.begin_ns < at < energy.begin_ns + energy.block_ns]
-        assert bool(within) == is_in_joules, (len(within), energy.block_ns)
+        assert not within and energy.block_ns > 2e9

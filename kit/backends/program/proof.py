@@ -73,10 +73,10 @@ def what_ran(program: Stepping, batch: DeviceBatch, frameworks: Collection[str])
 def imported() -> list[str]:
     """Return the frameworks that this process has imported; JAX, which TensorFlow imports, once it has compiled."""
     named: Iterable[str] = (name for name in FRAMEWORKS if name in sys.modules)
-    return [name for name in named if name != "jax" or "tensorflow" not in sys.modules or has_compiled(name)]
+    return [name for name in named if name != "jax" or "tensorflow" not in sys.modules or _has_compiled(name)]
 
 
-def has_compiled(framework: str) -> bool:
+def _has_compiled(framework: str) -> bool:
     """Return whether a framework has compiled something since this was first asked."""
     with suppress(Exception):  # no framework promises these counts
         return bool(_proof(framework).compiled_so_far().count)
