@@ -49,6 +49,14 @@ def spec_of(*cells, ranks=1, cpus=None, data="synthetic", proves=False, env=(), 
     )
 
 
+def block_of(worker, key, cycle, seconds, turns=1):
+    """A block of a cell that no other cell takes turns with, and its steps; None where the cell has failed."""
+    for _ in range(turns):
+        if worker.take_turn(key, seconds, turns):
+            break
+    return worker.end_block(key, cycle, turns)
+
+
 @contextmanager
 def worker_of(spec, asked=Ranks, **plan):
     """The runner's side of a started worker; ended with the body. `asked` may stand in for the processes."""

@@ -31,8 +31,8 @@ REMEDIES = {
     "see_what_runs": "Check that a step runs the model on the measured device and returns what it computes",
     "what_grows": "Look for what each step adds to: a list or cache, results that keep their graph, traces of new "
     'functions; or give the program a "reset"',
-    "longer_warm_up": "Warm up for longer (warmup_s in the suite), or see what changes: `kit show {file:s} --steps "
-    "--format csv`",
+    "longer_warm_up": "Warm up for longer (warmup_least_s and warmup_s in the suite), or see what changes: `kit show "
+    "{file:s} --steps --format csv`",
     "reset_state": 'Give the program a "reset" that puts weights and optimizer state back',
     "flush_denormals": "Flush them (torch.set_flush_denormal(True) before PyTorch's first operation), or give the "
     'program a "reset"',

@@ -41,10 +41,12 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
     running = begin(request, [OPTIONS[name] for name in typed])
     if request.dry_run:
         from kit.report.plan_report import plan_report
+        from kit.runner.plan_ahead import by_earlier_profiles
         from kit.runner.time_left import TimeLeft
 
         left = TimeLeft(running.plan, running.rounds_done).estimate()
-        print_report(plan_report(running.plan, left), "json" if request.as_json else "text")
+        earlier = by_earlier_profiles(running.plan, running.path.parent, request.budget_s)
+        print_report(plan_report(running.plan, left, earlier), "json" if request.as_json else "text")
         return 0
     profile = measure(running, request, shows_table=not request.as_json)
     if profile is None:
@@ -184,16 +186,16 @@ def _print_table(running: RunUnderWay) -> None:
     path alone.
     """
     from kit.cli.compare_and_audit import run_comparison, run_table
-    from kit.report.verdicts_in_words import ab_answers
+    from kit.report.verdicts_in_words import ab_answers, ab_findings
 
     say_failures(running)
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     print_report(run_table(running.path), stream=stream)
-    precision_pct = running.plan.suite.precision_pct
-    if precision_pct is not None:
-        round_s = median(running.rounds_s) if running.rounds_s else None
-        for line in ab_answers(run_comparison(running.path), precision_pct, round_s):
-            click.echo(line, file=stream)
+    precision_pct, comparison = running.plan.suite.precision_pct, run_comparison(running.path)
+    round_s = median(running.rounds_s) if running.rounds_s else None
+    lines = [] if precision_pct is None else ab_answers(comparison, precision_pct, round_s)
+    for line in [*lines, *ab_findings(comparison, round_s)]:
+        click.echo(line, file=stream)
     if stream is not sys.stdout:
         click.echo(str(running.path))
 

@@ -71,7 +71,11 @@ def facts_of(profile: Profile) -> tuple[RunFacts, dict[str, str]]:
     """Return the facts of a profile that are compared, and by their kind those that keep all of its cells apart."""
     identity, suite, before = profile.identity, profile.suite, profile.state.before
     shared = f", processes shared over {', '.join(suite.process_axes)}" if suite.process_axes else ""
-    plan = f"{suite.plan.cycles} blocks of {suite.plan.block_s:g} s after {suite.plan.warmup_s:g} s of warm-up{shared}"
+    steps = suite.plan
+    least = "" if steps.warmup_least_s is None else f"{min(steps.warmup_least_s, steps.warmup_s):g} to "
+    turns = f" in turns of {steps.turn_s:g} s" if steps.turn_s else ""
+    warm_up = f"after {least}{steps.warmup_s:g} s of warm-up"
+    plan = f"{steps.cycles} blocks of {steps.block_s:g} s{turns} {warm_up}{shared}"
     recorded: RunFacts = {
         **identity.facts,
         "hostname_sha256": identity.host or None,

@@ -321,7 +321,7 @@ def _parts(cell: Cell, launch: Launch, *, has_long: bool) -> list[_Part]:
         if begin_ns is not None
     ]
     blocks, steps = launch.blocks, sum(launch.blocks.all_steps())
-    windows = [(begin, begin + span) for begin, span in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
+    windows = blocks.windows()
     if windows and not has_long:
         parts.append(_Part(cell.traits.energy, False, steps * cell.batch, steps, windows))
     lacking = dict.fromkeys(energy.kind for energy in launch.energy).keys() - {part.kind for part in parts}

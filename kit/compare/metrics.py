@@ -270,22 +270,33 @@ def _latency_ns(sample: Sample) -> float | None:
     return next((float(median_ns) for (median_ns, _), steps in zip(waited, so_far, strict=True) if steps >= half), None)
 
 
-def start_ns(_sample: Sample, launch: LaunchRow) -> int | None:
+def _was_never_first(sample: Sample) -> bool:
+    """Return whether the process of every launch had run another program before this one."""
+    launches = sample.good
+    return sample.once("was_never_first", lambda: bool(launches) and all(launch.is_warm for launch in launches))
+
+
+def _is_of_first(sample: Sample, launch: LaunchRow) -> bool:
+    """Return whether a launch shows how a program starts: where it was ever the first of its process, only then."""
+    return not launch.record.reused_compilation and (not launch.is_warm or _was_never_first(sample))
+
+
+def start_ns(sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
     Null where the start of the process was not measured.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.record.phases}
-    if launch.record.reused_compilation:
+    if not _is_of_first(sample, launch):
         return None
     if launch.is_warm:
         return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
     return sum(phases.get(name, 0) for name in START_PHASES) if "start" in phases else None
 
 
-def compile_ns(_sample: Sample, launch: LaunchRow) -> int | None:
+def compile_ns(sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
-    if launch.record.reused_compilation:
+    if not _is_of_first(sample, launch):
         return None
     return sum([phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES]) or None
 
@@ -416,7 +427,7 @@ _METRICS = [
     Metric("start_ns", "start", "s", start_ns, read=_median_of_start(start_ns), mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, read=_median_of_start(compile_ns), shown="table",
            mark="warm_start", **WITH_FASTER),
-    Metric("warm_start", holds=bool, read=lambda sample: any(launch.is_warm for launch in sample.good), runs=any),
+    Metric("warm_start", holds=bool, read=_was_never_first, runs=any),
     Metric("peak_memory_b", "peak memory", "b", _memory_b, max, holds=int, runs=max, compare="ratio",
            mark="process_shared"),
     Metric("process_shared", holds=bool, observe=lambda _, launch: launch.is_shared, over=any, runs=any),

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from kit.profile.cell import Cell
 from kit.profile.instruments import Energy
-from kit.profile.schema import Blocks, CellResult, Launch
+from kit.profile.schema import OF_TURNS, Blocks, CellResult, Launch
 
 BlockId = tuple[int, int]  # round and cycle
 # What blocks are timed by: whole time over steps, or the median of steps that were waited for one by one.
@@ -37,7 +37,7 @@ IDLE_MOST = 0.05
 # CPU time in each block: of the machine, of the measured process and of its children, and of other virtual machines.
 CPU_COUNTERS = ("machine.busy_ns", "process.cpu_ns", "process.children_ns", "machine.steal_ns")
 NO_BLOCKS = Blocks()
-COLUMNS = tuple(name for name in Blocks.__struct_fields__ if name not in ("cycle", "counters"))
+COLUMNS = tuple(name for name in Blocks.__struct_fields__ if name not in ("cycle", "counters", *OF_TURNS))
 
 
 class Taken(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from operator import add, le
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +238,8 @@ def _blocks_are_fine(launches: Sequence[Blocks]) -> bool:
         shortest_ns = min(shortest_ns, sum(span_ns))
         if blocks.planned_steps and not all(map(le, blocks.steps, blocks.planned_steps)):
             return False
+        if blocks.turn_count and not _turns_are_fine(blocks):
+            return False
         growing = blocks.counters.copy()
         growing.pop(SHRINKING, None)
         for values in growing.values():
@@ -357,9 +359,12 @@ def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:
         raise CheckError("Expected times within the span of their block", f"{where}.median_ns")
     if not _thirds_are_fine(blocks, most_ns):
         raise CheckError("Expected times within the span of their block", f"{where}.early_ns")
+    if blocks.turn_count:
+        _check_turns(blocks, where)
     # Of ranks the begin is the first one's and the span the slowest one's: they may overlap a little.
-    ends_ns = blocks.begin_ns if has_ranks else map(add, blocks.begin_ns, spans_ns)
-    if not all(map(le, ends_ns, blocks.begin_ns[1:])):
+    begins_ns, turns_ns = blocks.turn_begin_ns or blocks.begin_ns, blocks.turn_span_ns or spans_ns
+    ends_ns = begins_ns if has_ranks else [*map(add, begins_ns, turns_ns)]
+    if not all(map(le, ends_ns, begins_ns[1:])):
         raise CheckError("Expected blocks one after the other", f"{where}.begin_ns")
     if blocks.begin_ns[-1] - blocks.begin_ns[0] > YEAR_NS:
         raise CheckError("Expected blocks within a year", f"{where}.begin_ns")
@@ -373,6 +378,25 @@ def _check_blocks(blocks: Blocks, where: str, *, has_ranks: bool) -> None:
     except TypeError:  # a reading failed
         read = {name: [value for value in values if value is not None] for name, values in counters.items()}
         _check_counters({name: values for name, values in read.items() if values}, most_ns, where)
+
+
+def _check_turns(blocks: Blocks, where: str) -> None:
+    """Refuse turns that are not what their blocks say."""
+    firsts = [0, *accumulate(blocks.turn_count)]
+    if [blocks.turn_begin_ns[first] for first in firsts[:-1]] != blocks.begin_ns:
+        raise CheckError("Expected a block to begin with its first turn", f"{where}.turn_begin_ns")
+    if [sum(blocks.turn_span_ns[first:end]) for first, end in pairwise(firsts)] != blocks.span_ns:
+        raise CheckError("Expected the span of a block to be that of its turns together", f"{where}.turn_span_ns")
+
+
+def _turns_are_fine(blocks: Blocks) -> bool:
+    """Return whether turns follow each other, and are what their blocks say."""
+    begins_ns = blocks.turn_begin_ns
+    try:
+        _check_turns(blocks, "")
+    except CheckError:
+        return False
+    return all(map(le, map(add, begins_ns, blocks.turn_span_ns), begins_ns[1:]))
 
 
 def _thirds_are_fine(blocks: Blocks, most_ns: int) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Sequence
-from itertools import compress
+from itertools import chain, compress, repeat
 from operator import add, lt
 from pathlib import Path
 from typing import Literal
@@ -56,6 +56,8 @@ SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
 DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
+# Fields of `Blocks` with an entry a turn; all others have one a block.
+OF_TURNS = ("turn_begin_ns", "turn_span_ns")
 INJECTED_NS = "injected_ns"  # a counter of `Blocks`: the delay that was injected, by the worker's clock
 # "start": from the process's creation to the runner's first command.
 PhaseName = Literal[
@@ -104,6 +106,8 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     ceiling_rounds: Round | None = None  # of operations that are measured with networks; null: all, and whole ones
     energy_s: Seconds  # one long block at the end of a round, where an energy sensor answers; 0: not requested
     energy_rounds: Literal["all", "last"] = "all"  # that have it; "last": of the requested rounds
+    turn_s: Seconds = 0.0  # a block is taken in turns of about so long, lead-in included; 0: in one
+    warmup_least_s: Seconds | None = None  # a warm-up ends from here on when its steps say so; null: it has a length
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # it holds nothing that could refer to it
@@ -126,6 +130,12 @@ class Blocks(msgspec.Struct, kw_only=True):
                                      └── waited_steps ─────────┘   └──────── duration_ns ───────┘
                           └───────────────────────────── span_ns ──────────────────────────────────┘
 
+    The blocks of a cycle may be taken in several turns that alternate. Each turn has its edges and its lead-in, and a
+    block is all its turns together: their spans, steps and counters are summed.
+
+        one cell    edge ├ lead-in ┤├ step ┤├ step ┤ edge                      edge ├ lead-in ┤├ step ┤├ step ┤ edge …
+        another                                           edge ├ lead-in ┤├ …
+
     A block's step time is duration_ns / steps. Counters are differences between the two edges; per step means per step
     of all that ran between them. A block that took several times as long as planned was cut: it has fewer steps than
     planned, and their whole time.
@@ -144,6 +154,10 @@ class Blocks(msgspec.Struct, kw_only=True):
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     planned_steps: list[Positive] = []  # more than `steps` in a block that was cut; empty: not recorded
+    turn_count: list[Positive] = []  # turns in which it was taken; empty: each block was one
+    # Of all turns of all blocks, one after the other; empty: as the blocks.
+    turn_begin_ns: list[StampNs] = []
+    turn_span_ns: list[TimeNs] = []
     counters: dict[str, list[Difference | None]] = {}  # sensor name -> difference; null: a read failed
 
     def __post_init__(self) -> None:
@@ -152,7 +166,8 @@ class Blocks(msgspec.Struct, kw_only=True):
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
             and {len(self.early_ns), len(self.late_ns), len(self.waited_steps)} <= {0, count}
-            and {len(self.per_wait), len(self.planned_steps)} <= {0, count}
+            and {len(self.per_wait), len(self.planned_steps), len(self.turn_count)} <= {0, count}
+            and sum(self.turn_count) == len(self.turn_begin_ns) == len(self.turn_span_ns)
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
             raise ValueError("the lists of blocks differ in length")
@@ -167,8 +182,23 @@ class Blocks(msgspec.Struct, kw_only=True):
 
     def chosen(self, keep: Sequence[bool]) -> Blocks:
         """Return the blocks for which `keep` is true."""
-        lists = {name: [*compress(getattr(self, name), keep)] for name in self.__struct_fields__ if name != "counters"}
+        of_turns = [*chain.from_iterable(map(repeat, keep, self.turn_count))]
+        lists = {
+            name: [*compress(getattr(self, name), of_turns if name in OF_TURNS else keep)]
+            for name in self.__struct_fields__
+            if name != "counters"
+        }
         return Blocks(**lists, counters={name: [*compress(values, keep)] for name, values in self.counters.items()})
+
+    def windows(self) -> list[tuple[int, int]]:
+        """Return begin and end of each turn of every block, in the order in which they ran."""
+        begins_ns, spans_ns = self.turn_begin_ns or self.begin_ns, self.turn_span_ns or self.span_ns
+        return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(begins_ns, spans_ns, strict=True)]
+
+    def block_of_windows(self) -> list[int]:
+        """Return the index of the block that each of the windows is a part of."""
+        counts = self.turn_count or [1] * len(self.cycle)
+        return [*chain.from_iterable(map(repeat, range(len(counts)), counts))]
 
     def cut(self) -> int:
         """Return how many blocks were cut."""

@@ -272,9 +272,11 @@ def _trace_slices(launches: Sequence[LaunchRow], process: str) -> Iterator[Trace
         for phase in launch.record.phases:
             name = f"{phase.name} {launch.cell.key}"
             worked.append(TraceSlice(phase.begin_ns, phase.begin_ns + phase.duration_ns, name))
-        for block in launch.rows():
+        rows = [*launch.rows()]
+        for index, window in zip(launch.blocks.block_of_windows(), launch.blocks.windows(), strict=True):
+            block = rows[index]
             about = {"cycle": block.cycle + 1, "steps": block.steps, "step_ns": block.step_ns}
-            blocks.append(TraceSlice(block.begin_ns, block.begin_ns + block.span_ns, "block", about))
+            blocks.append(TraceSlice(*window, "block", about))
     yield from worked
     yield from blocks
     # A long block for joules has no slice of its own, but the worker was not stopped in it.

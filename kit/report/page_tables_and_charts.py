@@ -219,7 +219,7 @@ def timeline(title: str, members: Sequence[ChartMember]) -> str:
     rows = [(member, launch) for member in members for launch in member.launches if launch.round == number]
     parts = [
         ([(phase.begin_ns, phase.duration_ns) for phase in launch.record.phases],
-         [(block.begin_ns, block.span_ns) for block in launch.rows()])
+         [(begin_ns, end_ns - begin_ns) for begin_ns, end_ns in launch.blocks.windows()])
         for _, launch in rows
     ]  # fmt: skip
     spans = [span for phases, blocks in parts for span in (*phases, *blocks)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
@@ -11,8 +12,11 @@ from kit.profile.schema import StepPlan
 from kit.profile.unfinished import RunPlan
 from kit.report.report_table import Report, plain_table
 from kit.report.values_in_words import about, counted, one_line
+from kit.stats.estimate import EXPONENT_MAX
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kit.suites.suite import Suite
 
 
@@ -33,6 +37,46 @@ def summary(plan: RunPlan, left: TimeNeeded, budget_s: float | None = None) -> s
     return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}{bound}"
 
 
+class Foreseen(Protocol):
+    """What is foreseen of a run: see `kit.runner.plan_ahead.Ahead`."""
+
+    @property
+    def cycles(self) -> dict[str, int]:
+        """Of each group, in each round to come."""
+
+    @property
+    def rounds(self) -> int:
+        """In all."""
+
+    @property
+    def left_s(self) -> float:
+        """Until then."""
+
+    @property
+    def half_widths(self) -> list[float]:
+        """Of the log-ratio of each pair in the end."""
+
+
+def foresight(ahead: Foreseen) -> str:
+    """Return ``plan: 14 rounds, of 4 to 7 cycles from now on, leave ±1.2 % (±0.8 to ±3.1 %); about 6 minutes left``."""
+    counts = sorted({*ahead.cycles.values()})
+    cycles = counted(counts[0], "cycle") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} cycles"
+    rounds = f"{counted(ahead.rounds, 'round')}, of {cycles} from now on, leave {precision_words(ahead.half_widths)}"
+    return f"plan: {rounds}; {about(ahead.left_s)} left"
+
+
+def precision_words(half_widths: Sequence[float]) -> str:
+    """Return ``±1.2 % (±0.8 to ±3.1 %)``: the median of log-ratios' half-widths, and the least and the largest."""
+    widths = [f"±{width_pct:.2g} %" for width_pct in sorted(widths_pct(half_widths))]
+    middle = widths[len(widths) // 2]
+    return middle if len(set(widths)) == 1 else f"{middle} ({widths[0]} to {widths[-1]})"
+
+
+def widths_pct(half_widths: Sequence[float]) -> list[float]:
+    """Return half-widths of log-ratios in percent of the ratio."""
+    return [100 * math.expm1(min(width, EXPONENT_MAX)) for width in half_widths]
+
+
 def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     """Return ``about 5 minutes plus 9 fits of 2 epochs per round``: nobody knows the time of whole fits before."""
     takes = about(left.seconds, is_least=left.is_least)
@@ -41,8 +85,11 @@ def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     return f"{takes} plus {each}" if fits else takes
 
 
-def plan_report(plan: RunPlan, left: TimeNeeded) -> Report:
-    """Return the groups with their members as tables name them, the baseline marked, under the summary."""
+def plan_report(plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Foreseen] | None = None) -> Report:
+    """Return the groups with their members as tables name them, the baseline marked, under the summary.
+
+    `earlier`: a profile, and what it foresees; null: none was found.
+    """
     suite, by_key = plan.suite, {cell.key: cell for cell in plan.cells}
     members_of = [[by_key[key] for key in group.cells] for group in plan.groups]
     rows = []
@@ -57,10 +104,16 @@ def plan_report(plan: RunPlan, left: TimeNeeded) -> Report:
         "cycles": suite.plan.cycles,
         "estimated_s": round(left.seconds),
         "estimate_is_least": left.is_least,
+        "foreseen_by": None if earlier is None else str(earlier[0]),
+        "foreseen_half_widths_pct": [] if earlier is None else widths_pct(earlier[1].half_widths),
         "groups": [{"key": group.key, "baseline": group.baseline, "cells": group.cells} for group in plan.groups],
     }
-    headline = one_line(f"{suite.name}: {summary(plan, left)}")
-    return Report("kit run --dry-run", [headline], [plain_table("", ("", ""), rows)], document=document)
+    headlines = [one_line(f"{suite.name}: {summary(plan, left)}")]
+    if earlier is not None:
+        path, ahead = earlier
+        words = f"{counted(ahead.rounds, 'round')} would leave {precision_words(ahead.half_widths)}"
+        headlines.append(one_line(f"precision: {words}, by the rounds of {path}"))
+    return Report("kit run --dry-run", headlines, [plain_table("", ("", ""), rows)], document=document)
 
 
 def suites_report(suites: Sequence[tuple[Suite, Sequence[Cell], int, TimeNeeded]]) -> Report:

@@ -163,13 +163,15 @@ def _published(profile: Profile) -> Report:
 
 def _suite(profile: Profile) -> dict[str, str]:
     suite, plan = profile.suite, profile.suite.plan
+    turns = f", of variants in turns of {plan.turn_s:g} s" if plan.turn_s else ""
+    least = "" if plan.warmup_least_s is None else f"{min(plan.warmup_least_s, plan.warmup_s):g} to "
     facts = {
         "name": f"{suite.name} · {suite.sha256[:8]}",
         "compares": ", ".join(suite.compare),
         "one process measures all": ", ".join(suite.process_axes) or "nothing: each cell has its own process",
         "rounds": f"{suite.rounds}" + (f", until ±{suite.precision_pct:g} %" if suite.precision_pct else ""),
-        "plan": f"{plan.cycles} blocks of {plan.block_s:g} s, lead-in {plan.lead_in_s:g} s, "
-        f"warm-up {plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",
+        "plan": f"{plan.cycles} blocks of {plan.block_s:g} s{turns}, lead-in {plan.lead_in_s:g} s, "
+        f"warm-up {least}{plan.warmup_s:g} s and {plan.warmup_steps} steps, energy {plan.energy_s:g} s",
         "data": (", ".join(f"{name}: {used}" for name, used in suite.data.items()) or "the programs' own")
         + f" · seed {suite.seed}",
     }

@@ -1,4 +1,4 @@
-"""Verdicts in words: a row's answer, the sentences below a group, the last line of a run until a precision.
+"""Verdicts in words: a row's answer, the sentences below a group, the last lines of a run that compares two versions.
 
 1.42 ± 0.03 × slower              its step takes 1.42 times as long; ± is half of the 95 % interval
 1.56 [1.23, 1.96] × faster        the interval is lopsided
@@ -20,6 +20,7 @@ mlp train: is new more than 3 % slower than old? yes: 5.1 ± 1.2 % slower (12 ro
 mlp train: is new more than 3 % slower than old? no: at most 2.6 % slower, one-sided (9 rounds)
 … not known yet: 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
 … not known: 2.9 ± 1.2 % slower (9 rounds); about 30 more rounds (12 minutes) would decide
+mlp train: new against old: 5.1 ± 1.2 % slower (12 rounds); about 34 more rounds (14 minutes) would halve the interval
 """
 
 from __future__ import annotations
@@ -383,6 +384,39 @@ def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | No
             words = _ab_answer(row, shown, precision_pct, round_s, more_rounds.get(name))
             lines.append(one_line(f"{titles[id(row)]}: {question} {words}"))
     return lines
+
+
+def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
+    """Return what was found, and what half the interval costs, of each row that `ab_answers` answers for.
+
+    Args:
+        comparison: of one run.
+        round_s: seconds that a round takes; null: not known.
+    """
+    lines = []
+    for group in comparison.groups if comparison.kind == "cells" else ():
+        base = next((row for row in group.rows if row.is_baseline), None)
+        for row in group.rows:
+            versus = row.versus
+            if base is None or row is base or versus is None or versus.ratio is None:
+                continue
+            if row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
+                rounds = "" if versus.low is None else f" ({counted(versus.count, 'round')})"
+                what = f"{' '.join(group.title)}: {row.name} against {base.name}: {answer(row)}{rounds}"
+                lines.append(one_line(f"{what}{_to_halve(versus, round_s)}"))
+    return lines
+
+
+def _to_halve(versus: Estimate, round_s: float | None) -> str:
+    """Return ``; about 24 more rounds (9 minutes) would halve the interval``; empty where more rounds do not help."""
+    if not versus.has_interval or versus.modes is not None or versus.contention_pct is not None or not versus.se_log:
+        return ""
+    needed = rounds_for(versus, versus.half_width(1 - ALPHA) / 2, 1 - ALPHA)
+    if needed is None:
+        return ""
+    more = max(1, needed - versus.count)
+    minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
+    return f"; about {counted(more, 'more round')}{minutes} would halve the interval"
 
 
 def _ab_answer(row: Row, shown: SlowerBy, precision_pct: float, round_s: float | None, more_rounds: int | None) -> str:

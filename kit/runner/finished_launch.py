@@ -90,7 +90,7 @@ def _add_sampled(  # noqa: PLR0917
     if on_cpu or launch.device_ids:
         samples = samples.for_devices(() if on_cpu else launch.device_ids)
     # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
-    windows = windows_of(launch.blocks if on_cpu or long_block is None else long_block)
+    windows = (launch.blocks if on_cpu or long_block is None else long_block).windows()
     if windows:
         launch.sensors, launch.sensor_reasons = (
             samples.summaries(windows),
@@ -99,7 +99,7 @@ def _add_sampled(  # noqa: PLR0917
     entries = list[Energy]()
     is_asked = worker.has_energy
     if long_block is not None:
-        (steps,), (window,) = long_block.steps, windows_of(long_block)
+        (steps,), (window,) = long_block.steps, long_block.windows()
         others = (long_block.counters.get(DEVICE_OTHERS) or [0])[0]
         entries += [
             _without_joules(entry, reason("device_shared", processes=others)) if others else entry
@@ -107,7 +107,7 @@ def _add_sampled(  # noqa: PLR0917
         ]
     if not cell.in_blocks and launch.gave_number and is_asked:
         steps = sum(launch.blocks.steps)
-        entries += samples.energy(cell.traits.energy, windows_of(launch.blocks), steps * cell.batch, steps)
+        entries += samples.energy(cell.traits.energy, launch.blocks.windows(), steps * cell.batch, steps)
     # What came before the end of the first step.
     phases = {phase.name: phase for phase in launch.phases}
     if idle is not None and is_asked and "build" in phases and "first_step" in phases:
@@ -118,11 +118,6 @@ def _add_sampled(  # noqa: PLR0917
     if worker.spec.hosts:
         entries = [_without_joules(entry, reason("several_hosts_energy")) for entry in entries]
     launch.energy += entries
-
-
-def windows_of(blocks: Blocks) -> list[Window]:
-    """Return begin and end of each block."""
-    return [(begin_ns, begin_ns + span_ns) for begin_ns, span_ns in zip(blocks.begin_ns, blocks.span_ns, strict=True)]
 
 
 def _with_idle(entry: Energy, samples: Sampled, idle: Idle | None) -> Energy:
@@ -158,7 +153,7 @@ def _without_joules(entry: Energy, why: Reason) -> Energy:
 
 def _unread(long_block: Blocks, cell: Cell) -> Energy:
     """Return a long block that no sensor saw: an external meter may have."""
-    (steps,), ((begin_ns, end_ns),) = long_block.steps, windows_of(long_block)
+    (steps,), ((begin_ns, end_ns),) = long_block.steps, long_block.windows()
     return Energy(
         sensor=NO_SENSOR,
         joules_j=None,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import ComputedNumbers, LaunchPart, Parity, Threads, ThreadsOnCpus
+from kit.profile.store import Steps
 from kit.worker.messages import Done, Measured
 
 # Counters of the process, and of its own CPUs; all others are the machine's, of which rank 0's count is enough.
@@ -137,6 +138,12 @@ def joined(parts: Sequence[Measured]) -> Measured:
         counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
         injected_ns=sum(part.injected_ns for part in parts),
     )
+
+
+def one_block(turns: Sequence[Measured]) -> tuple[Measured, list[Steps]]:
+    """Return the turns of a block as one, and the waits of each of its segments: spans are summed, pauses left out."""
+    waits_ns = [np.concatenate(waits) for waits in zip(*(turn.waits_ns() for turn in turns), strict=True)]
+    return replace(joined(turns), span_ns=sum(turn.span_ns for turn in turns)), waits_ns
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

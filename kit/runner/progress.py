@@ -20,10 +20,11 @@ from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
-from kit.report.plan_report import summary
+from kit.report.plan_report import foresight, summary
 from kit.report.reasons_in_words import sentence
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
+from kit.runner.plan_ahead import Ahead
 from kit.runner.rounds_left import RepeatsToCome, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.runner.warm_up_and_blocks import OVERRUN_MOST
@@ -176,6 +177,10 @@ class RunProgress:
         line = f"{self._round(number)} done: {', '.join(done)}"
         if self._left_out or not self._console.is_terminal:
             self._print(line)
+
+    def looked_ahead(self, ahead: Ahead) -> None:
+        """Say what is foreseen of the run."""
+        self._print(foresight(ahead))
 
     def _say_if_longer(self) -> None:
         """Say how much is left where that is much longer than what was announced, and than what was said since."""

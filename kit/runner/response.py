@@ -16,7 +16,6 @@ from kit.profile.fields import Reason, reason
 from kit.profile.instruments import SensorReport, SensorResponse
 from kit.profile.schema import Group
 from kit.profile.unfinished import RunPlan
-from kit.runner.finished_launch import windows_of
 from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks
@@ -67,7 +66,7 @@ def sensor_responses(plan: RunPlan, stop: StopFlag) -> list[SensorResponse]:
         with _read(sensors) as readings:
             stop.sleep(IDLE_S)
             while len(loads) < LOADS and (blocks := worker.long_block(cell.key, group.key, LOAD_S)) is not None:
-                loads += windows_of(blocks)
+                loads += blocks.windows()
                 stop.sleep(IDLE_S)
     finally:
         worker.end()

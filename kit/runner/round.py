@@ -12,10 +12,12 @@ Where workers cannot be alive together they run one after another (`kit.runner.w
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from kit.clock import now_ns
 from kit.compare.clean import CYCLES_LEAST, DEVICE_OTHERS, clean_cycles, disturbance
@@ -50,6 +52,7 @@ class Context(NamedTuple):
     memory_b: dict[str, int]  # worker's name -> resident bytes that it was seen with; rounds add to it
     crowded: dict[frozenset[str], Reason]  # keys of cells -> why they cannot share a device; rounds add to it
     clean_cycles: dict[tuple[str, ...], int]  # cells that take turns -> those of the rounds so far; rounds add to it
+    cycles: Mapping[str, int] = {}  # key of the group -> of a round; of others as the suite says
     proved: Collection[str] = ()  # keys of cells that need not prove themselves any more
     hosts: Sequence[str] = ()  # that cells of several devices are divided over, this one first; none: this one alone
 
@@ -95,8 +98,12 @@ class _RoundOfBundle:
     """One round of a bundle."""
 
     def __init__(self, context: Context, bundle: Bundle, number: int) -> None:
-        self._context, self._groups, self._number = context, bundle.groups, number
+        self._context, self._number = context, number
         self._draw = random.Random(f"{context.plan.suite.seed}/{number}/{bundle.groups[0].key}")
+        # Each group is the first of its processes in turn: where they lie in memory, the others follow.
+        first = number % len(bundle.groups)
+        others = [*bundle.groups[:first], *bundle.groups[first + 1 :]]
+        self._groups = [bundle.groups[first], *self._draw.sample(others, len(others))]
         self._order = self._draw.sample(bundle.workers, len(bundle.workers))
         self._workers: list[RoundWorker] = []  # that have been started
 
@@ -207,7 +214,10 @@ class _RoundOfBundle:
         return holders
 
     def _take_turns(self, group: Group, holders: Mapping[str, RoundWorker]) -> None:
-        plan = steps_of(self._context.plan.suite.plan, [worker.cell(key) for key, worker in holders.items()])
+        whole = self._context.plan.suite.plan
+        plan = steps_of(whole, [worker.cell(key) for key, worker in holders.items()])
+        if plan is whole and group.key in self._context.cycles:
+            plan = replace(plan, cycles=self._context.cycles[group.key])
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
             self._warm_up(group, key, holders[key])
@@ -223,21 +233,15 @@ class _RoundOfBundle:
     def _cycles(self, group: Group, holders: Mapping[str, RoundWorker], plan: StepPlan) -> None:
         """Let the cells take turns until so many cycles as planned are clean, or REPEATS_MOST times as many have run.
 
-        A repeated cycle ends with the first block that others disturb. Where hardly any cycle of earlier rounds was
-        clean, the neighbour stays: none is repeated.
+        Where hardly any cycle of earlier rounds was clean, the neighbour stays: none is repeated.
         """
         seen, turns = self._context.clean_cycles, (group.key, *sorted(holders))
         most = plan.cycles if seen.get(turns, CYCLES_LEAST) < CYCLES_LEAST else REPEATS_MOST * plan.cycles
-        keys, clean = list(holders), 0
+        clean, orders = 0, self._orders(list(holders))
         for cycle in range(most):
-            if all(holders[key].is_gone(key) for key in keys):
+            if all(worker.is_gone(key) for key, worker in holders.items()):
                 return
-            others = 0.0
-            for key in self._draw.sample(keys, len(keys)):
-                fraction = self._turn(group, key, holders[key], cycle, plan.block_s)
-                others = max(others, fraction or 0.0)
-                if fraction is not None and cycle >= plan.cycles:
-                    break
+            others = self._cycle(group, holders, cycle, orders, plan)
             ran = [(worker.cell(key), worker.launches[key, group.key]) for key, worker in holders.items()]
             measured = [LaunchRow(cell, launch, launch.blocks) for cell, launch in ran if launch.gave_number]
             cycles = clean_cycles(measured, plan.cycles) if measured else None
@@ -251,14 +255,57 @@ class _RoundOfBundle:
                 break
         seen[turns] = seen.get(turns, 0) + clean
 
-    def _turn(self, group: Group, key: str, worker: RoundWorker, cycle: int, seconds: float) -> float | None:
-        """Run a block; return which fraction of the CPUs others took where they disturbed it, else None."""
-        self._context.stop.check()
-        if (ran := worker.block(key, cycle, seconds)) is None:
-            return None
+    def _orders(self, keys: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield orders of cells, each other one reversed: what becomes slower meanwhile slows all alike."""
+        while True:
+            yield (order := self._draw.sample(keys, len(keys)))
+            yield order[::-1]
+
+    def _turns(self, holders: Mapping[str, RoundWorker]) -> int:
+        """Return in how many turns the blocks of a cycle are taken: that of the cell that can have the fewest.
+
+        It is one where cells differ in more than their variant. For 0.1 s after a switch a framework's steps take
+        longer than later, TensorFlow's by some percent more than PyTorch's: short turns would bias that ratio.
+        """
+        if len({worker.cell(key).key_without(("variant",)) for key, worker in holders.items()}) > 1:
+            return 1
+        return min(worker.turns_at_most(key) for key, worker in holders.items())
+
+    def _cycle(
+        self,
+        group: Group,
+        holders: Mapping[str, RoundWorker],
+        cycle: int,
+        orders: Iterator[Sequence[str]],
+        plan: StepPlan,
+    ) -> float:
+        """Run a block of every cell, in turns; return which fraction of the CPUs others took in one at most.
+
+        It is 0 where others disturbed no block. A repeated cycle ends with the first block that others disturb.
+        """
+        turns, others = self._turns(holders), 0.0
+        for order in islice(orders, turns):
+            is_late = False
+            for key in order:
+                self._context.stop.check()
+                is_late |= holders[key].take_turn(key, plan.block_s, turns)
+                if turns == 1:
+                    others = max(others, self._end_block(group, key, holders[key], cycle))
+                    if others and cycle >= plan.cycles:
+                        return others
+            if is_late:
+                break
+        if turns > 1:
+            others = max(self._end_block(group, key, worker, cycle, turns) for key, worker in holders.items())
+        return others
+
+    def _end_block(self, group: Group, key: str, worker: RoundWorker, cycle: int, turns: int = 1) -> float:
+        """Add a block to its launch; return which fraction of the CPUs others took where they disturbed it, else 0."""
+        if (ran := worker.end_block(key, cycle, turns)) is None:
+            return 0.0
         blocks, step_ns = ran
         self._add(group, key, worker, blocks, step_ns)
-        return disturbance(worker.cell(key), worker.launches[key, group.key], blocks)
+        return disturbance(worker.cell(key), worker.launches[key, group.key], blocks) or 0.0
 
     def _long_block(self, group: Group, key: str, worker: RoundWorker, seconds: float) -> None:
         """Run the block over which energy is measured; once more where others disturbed it: the better one counts."""

@@ -8,7 +8,6 @@ What goes wrong with the worker, or with one of its programs, ends up in the lau
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from kit.profile.fields import reason
 from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
 from kit.profile.store import Steps
 from kit.runner.fit_stretches import FitInRound
-from kit.runner.merged_answers import joined
+from kit.runner.merged_answers import joined, one_block
 from kit.runner.target import own_variables
 from kit.runner.warm_up_and_blocks import (
     NO_STEPS,
@@ -39,6 +38,7 @@ from kit.runner.warm_up_and_blocks import (
     probe_segments,
     probed_pace,
     third_ns,
+    turns_of,
     warm_up_segment,
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, reached_by
@@ -99,6 +99,8 @@ class _HeldProgram:
         built: what building it gave, for each launch of the cell.
         fit: null: its cell runs in blocks.
         reference: of the fit.
+        segments: of each turn of the block that is under way.
+        turns: of that block, so far.
     """
 
     def __init__(self, index: int, cell: Cell) -> None:
@@ -109,6 +111,8 @@ class _HeldProgram:
         self.is_built = self.has_failed = False
         self.fit: FitInRound | None = None
         self.reference: _HeldProgram | None = None
+        self.segments: list[Segment] = []
+        self.turns: list[Measured] = []
 
 
 class RoundWorker:
@@ -206,24 +210,48 @@ class RoundWorker:
 
         self._turn(program, warm_up)
 
-    def block(self, key: str, cycle: int, seconds: float) -> tuple[Blocks, Steps] | None:
-        """Run one block of a cell, of about `seconds`; None where it has failed, or does in it.
+    def turns_at_most(self, key: str) -> int:
+        """Return how many turns a block of a cell may have, beside cells that are like it."""
+        return 1 if self.spec.ranks > 1 else turns_of(self._plan, self._programs[key].pace)
+
+    def take_turn(self, key: str, seconds: float, turns: int = 1) -> bool:
+        """Run one of the turns of a block of so many seconds; return whether it has used up its time, and ends now.
+
+        All turns of a block have as many steps: the pace of one does not choose how much the next weighs.
+        """
+        program = self._programs[key]
+
+        def turn() -> None:
+            is_first = not program.turns
+            if is_first:
+                program.segments = block_segments(program.pace, seconds, self._plan.lead_in_s, turns)
+            measured, _ = self._measure("steady", program, program.segments, is_block=True, begins_block=is_first)
+            program.turns.append(measured)
+
+        self._turn(program, turn)
+        limit_ns = max((segment.limit_ns for segment in program.segments), default=0)
+        return sum(measured.span_ns for measured in program.turns) > limit_ns
+
+    def end_block(self, key: str, cycle: int, turns: int = 1) -> tuple[Blocks, Steps] | None:
+        """Return the block that its turns make together; None where the cell has failed in it.
 
         The block is not in its launch before `add`.
         """
         program = self._programs[key]
-
-        def block() -> tuple[Blocks, Steps]:
-            segments = block_segments(program.pace, seconds, self._plan.lead_in_s)
-            measured, waits_ns = self._measure("steady", program, segments, is_block=True, begins_block=True)
-            program.pace = program.pace.after(segments, waits_ns)
-            groups, step_ns = None, np.concatenate(waits_ns[:2])
-            for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
-                groups = Groups(segment.per_wait, segment.per_wait * groups_ns.size, int(groups_ns.sum()))
-            planned, lead_in = segments[-1].steps, waits_ns[0].size
-            return self._as_blocks(cycle, measured, step_ns, groups, planned=planned, lead_in=lead_in), step_ns
-
-        return self._turn(program, block)
+        parts, segments, program.turns = program.turns, program.segments, []
+        if self.is_gone(key) or not parts:
+            return None
+        measured, waits_ns = one_block(parts)
+        program.pace = program.pace.after(segments, waits_ns)
+        groups, step_ns = None, np.concatenate(waits_ns[:2])
+        for segment, groups_ns in zip(segments[2:], waits_ns[2:], strict=True):
+            groups = Groups(segment.per_wait, segment.per_wait * groups_ns.size, int(groups_ns.sum()))
+        planned, lead_in = turns * segments[-1].steps, waits_ns[0].size
+        blocks = self._as_blocks(cycle, measured, step_ns, groups, planned=planned, lead_in=lead_in)
+        blocks.turn_count = [len(parts)]
+        blocks.turn_begin_ns = [part.begin_ns for part in parts]
+        blocks.turn_span_ns = [part.span_ns for part in parts]
+        return blocks, step_ns
 
     def long_block(self, key: str, group: str, seconds: float) -> Blocks | None:
         """Run the block over which energy is measured, of no less than `seconds`; it is in no other figure."""
@@ -370,18 +398,18 @@ class RoundWorker:
         return measured.resident_b
 
     def _warm_up(self, program: _HeldProgram, tell: Callable[[float], None]) -> tuple[LaunchPart, Steps]:
-        """Run until the time of the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
+        """Run until the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
-        fastest_ns = math.inf
-        while not is_warm(plan, spent_ns, steps, fastest_ns):
+        parts_ns: list[float] = []
+        while not is_warm(plan, program.cell, spent_ns, steps, parts_ns):
             measured, (step_ns,) = self._measure("warmup", program, [warm_up_segment(program.pace)])
             begin_ns = begin_ns or measured.begin_ns
             spent_ns, steps = measured.begin_ns + measured.span_ns - begin_ns, steps + step_ns.size
             steps_ns.append(step_ns)
             program.pace = Pace.of(step_ns)
-            fastest_ns = min(fastest_ns, program.pace.waited_ns)
+            parts_ns.append(program.pace.waited_ns)
             tell(program.pace.waited_ns / 1e9)
         if program.cell.device != "cpu":
             segments = probe_segments(program.pace)

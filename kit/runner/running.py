@@ -29,6 +29,7 @@ from kit.profile.schema import SCHEMA, CellResult, Launch, Profile, StateSpan
 from kit.profile.store import Steps, launch_id, timed_steps, write_profile
 from kit.profile.unfinished import RunPlan, SavedLaunch, UnfinishedRun, folder_of, resume_command, unfinished_refusal
 from kit.runner.interrupt import StopFlag
+from kit.runner.plan_ahead import is_look, look_ahead
 from kit.runner.resumable import check_code, check_options, check_resumable, without_counters
 from kit.runner.round import Context, run_round
 from kit.runner.round_worker import phase_limit_s
@@ -208,6 +209,8 @@ class RunUnderWay:
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
                 # What follows the planned rounds is for a precision, or in place of rounds that others disturbed.
                 return number >= self.plan.suite.rounds and not self.lost
+            if (has_budget or self.plan.suite.precision_pct is not None) and (is_look(number) or not begun):
+                context = self._looked_ahead(context, deadline_ns)
             begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
             if self.plan.suite.reuse_compiled:
@@ -224,6 +227,15 @@ class RunUnderWay:
             repeats = repeats_to_come(self.plan, self.launches, self.rounds_done)
             context.progress.round_done(number, round_launches, repeats)
         return not self.lost
+
+    def _looked_ahead(self, context: Context, deadline_ns: int | None) -> Context:
+        """Return the context with the cycles of the rounds to come, and say what is foreseen."""
+        left_s = None if deadline_ns is None else max(0.0, (deadline_ns - now_ns()) / 1e9)
+        ahead = look_ahead(self.plan, self.launches, left_s)
+        if ahead is None:
+            return context
+        context.progress.looked_ahead(ahead)
+        return context._replace(cycles=ahead.cycles)
 
     def _keep(self, kept: SavedLaunch) -> None:
         """Take a launch and write it to the disk, where others may have removed the folder in the meantime."""

@@ -26,7 +26,7 @@ from kit.profile.unfinished import RunPlan
 from kit.report.plan_report import TimeNeeded
 from kit.runner.fit_stretches import FIT_LEAST_S, WITH_REFERENCES
 from kit.runner.rounds_left import RepeatsToCome, is_measured_in
-from kit.runner.warm_up_and_blocks import REPEATS_MOST, TIMED_MIN, has_energy, idle_s, steps_of
+from kit.runner.warm_up_and_blocks import REPEATS_MOST, TIMED_MIN, has_energy, idle_s, planned_warm_up_s, steps_of
 from kit.suites.plan import Bundle, WorkerPlan, plan_bundles
 
 
@@ -52,9 +52,9 @@ class _RoundTime(NamedTuple):
         return self.starts_s + sum(seconds for _, seconds in self.steps_s)
 
 
-def _needed_s(plan: StepPlan) -> float:
+def _needed_s(plan: StepPlan, cell: Cell) -> float:
     """Return what warm-up and blocks of a cell take whose steps are short against a block."""
-    return plan.warmup_s + plan.cycles * plan.block_s
+    return planned_warm_up_s(plan, cell) + plan.cycles * plan.block_s
 
 
 def _time_of_round(shared: Sequence[Bundle], steps: StepPlan, energy: _EnergyTime) -> _RoundTime:
@@ -67,7 +67,7 @@ def _time_of_round(shared: Sequence[Bundle], steps: StepPlan, energy: _EnergyTim
     return _RoundTime(
         starts_s=sum(CATALOG[worker.cells[0].backend].start_s for worker in workers),
         steps_s=[
-            (cell.key, _needed_s(plan) if cell.in_blocks else plan.warmup_s)
+            (cell.key, _needed_s(plan, cell) if cell.in_blocks else planned_warm_up_s(plan, cell))
             for plan, cell in zip(plans, cells, strict=True)
         ],
         fits=fits,
@@ -248,7 +248,7 @@ class _FirstRound:
         if self._start_rate is None:
             self._start_rate = max(1.0, spent_s / max(1e-9, self._starts_s))
         plan = steps_of(self._steps, [cell])
-        self._warmups_s[cell.key] = max(plan.warmup_s, plan.warmup_steps * step_s)
+        self._warmups_s[cell.key] = planned_warm_up_s(plan, cell, step_s)
         # It has at least a step of lead-in, and TIMED_MIN after that.
         self._take(cell, max(plan.block_s, (1 + TIMED_MIN) * step_s))
 
@@ -263,8 +263,8 @@ class _FirstRound:
 
     def _take(self, cell: Cell, block_s: float) -> None:
         plan = steps_of(self._steps, [cell])
-        warmup_s = self._warmups_s.get(cell.key, plan.warmup_s)
-        self._rates[cell.key] = (warmup_s + plan.cycles * block_s) / _needed_s(plan)
+        warmup_s = self._warmups_s.get(cell.key, planned_warm_up_s(plan, cell))
+        self._rates[cell.key] = (warmup_s + plan.cycles * block_s) / _needed_s(plan, cell)
 
     def cycle(self, clean: int, planned: int) -> None:
         """Take how many cycles of those that have run are clean, of so many that are planned."""

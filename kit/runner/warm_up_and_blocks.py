@@ -36,8 +36,12 @@ CEILING_WARMUP_S, CEILING_WARMUP_STEPS = 0.3, 3
 PACE_STEPS = 10
 # A request has at most so many steps: its stamps take 1.6 MB.
 STEPS_MAX = 200_000
-# However long they are, a block has at least so many timed steps.
+# However long they are, a turn has at least so many timed steps.
 TIMED_MIN = 2
+# A turn of fewer steps is mostly lead-in: then a block has fewer turns, or one.
+TURN_STEPS = 8
+# The lead-in of one of several turns. Cells that are like each other take alike steps after it.
+TURN_LEAD_IN_S = 0.01
 # A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
 # times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.
 OVERRUN_MOST = 4
@@ -60,6 +64,11 @@ PROBES = 3
 GROUP_MAX_S = 1.0
 # A warm-up is asked for in parts: a search for its end needs the pace, which changes.
 WARM_UP_PART_S = 0.1
+# A part of a warm-up that is faster than all before it by this fraction was still warming up. Parts of a program that
+# is warm differ by some percent, and a block that begins a little early is one of many (docs/explanation/method.md).
+WARMING_LEAST = 0.03
+# JAX' first two steps took twice as long as its others in one start of eight.
+WARM_STEPS_LEAST = 4
 # A long block is asked for in parts, as its pace may change: between two the worker idles for some 0.0003 s.
 LONG_PART_S = 1.0
 # Events have a resolution of half a microsecond, and the group's one wait costs some: over so many steps both vanish.
@@ -157,21 +166,42 @@ def steps_of(steps: StepPlan, cells: Iterable[Cell]) -> StepPlan:
     )
 
 
-def is_warm(plan: StepPlan, spent_ns: int, steps: int, fastest_ns: float) -> bool:
+def is_warm(plan: StepPlan, cell: Cell, spent_ns: int, steps: int, parts_ns: Sequence[float]) -> bool:
     """Return whether a warm-up ends: after its time and its least steps, or after as many steps as a request has.
 
-    It ends, too, where it has taken OVERRUN_MOST times as long as at the pace of its fastest part.
+    It ends earlier where its last part was no faster than those before it. The rule looks at one cell alone, and at
+    nothing that is measured later. It ends, too, where it has taken OVERRUN_MOST times as long as at the pace of its
+    fastest part.
 
     Args:
         plan: how long its cell is measured.
+        cell: that warms up.
         spent_ns: since its first step.
         steps: that it ran.
-        fastest_ns: the pace of its fastest part.
+        parts_ns: the pace of each of its parts.
     """
+    if not parts_ns:
+        return False
     least_ns = plan.warmup_s * 1e9
-    planned_ns = max(least_ns, plan.warmup_steps * fastest_ns)
+    planned_ns = max(least_ns, plan.warmup_steps * min(parts_ns))
     is_whole = spent_ns >= least_ns and steps >= plan.warmup_steps
-    return steps >= STEPS_MAX or is_whole or (steps > 0 and spent_ns >= OVERRUN_MOST * planned_ns)
+    if ends_early(plan, cell) and len(parts_ns) > 1 and spent_ns >= (plan.warmup_least_s or 0.0) * 1e9:
+        is_steady = parts_ns[-1] >= (1 - WARMING_LEAST) * min(parts_ns[:-1])
+        is_whole |= is_steady and steps >= min(plan.warmup_steps, WARM_STEPS_LEAST)
+    return steps >= STEPS_MAX or is_whole or spent_ns >= OVERRUN_MOST * planned_ns
+
+
+def ends_early(plan: StepPlan, cell: Cell) -> bool:
+    """Return whether a cell's warm-up may end before its time: an accelerator's clock needs it, and ranks need more."""
+    return plan.warmup_least_s is not None and cell.device == "cpu" and cell.devices == 1
+
+
+def planned_warm_up_s(plan: StepPlan, cell: Cell, step_s: float = 0.0) -> float:
+    """Return what a cell's warm-up takes, if its steps become no faster while it lasts."""
+    if not ends_early(plan, cell):
+        return max(plan.warmup_s, plan.warmup_steps * step_s)
+    least_s = max(plan.warmup_least_s or 0.0, 2 * WARM_UP_PART_S)
+    return max(least_s, min(plan.warmup_steps, WARM_STEPS_LEAST) * step_s)
 
 
 def warm_up_segment(pace: Pace) -> Segment:
@@ -199,17 +229,33 @@ def probed_pace(pace: Pace, segments: Sequence[Segment], waits_ns: Sequence[Step
     return Pace(pace.waited_ns, with_wait_ns, max(1, min(together, int(GROUP_MAX_S * 1e9 / with_wait_ns))))
 
 
-def block_segments(pace: Pace, seconds: float, lead_in_s: float) -> list[Segment]:
-    """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together."""
-    waited_s = seconds if not pace.pipelined_ns else seconds * LATENCY_FRACTION
+def turns_of(plan: StepPlan, pace: Pace) -> int:
+    """Return in how many turns a block is taken: of `turn_s` each, and of TURN_STEPS steps at least.
+
+    A block of an accelerator is one turn: it waits for single steps and for groups of them.
+    """
+    if not plan.turn_s or pace.pipelined_ns:
+        return 1
+    turn_s = max(plan.turn_s, TURN_STEPS * pace.waited_ns * pace.unevenness / 1e9)
+    return max(1, int(plan.block_s / turn_s))
+
+
+def block_segments(pace: Pace, seconds: float, lead_in_s: float, turns: int = 1) -> list[Segment]:
+    """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together.
+
+    Of several turns they are one turn's, which may use up the limit of the whole block: one stall would cut it else.
+    """
+    turn_s = seconds / turns
+    lead_in_s = lead_in_s if turns == 1 else min(lead_in_s, TURN_LEAD_IN_S)
+    waited_s = turn_s if not pace.pipelined_ns else turn_s * LATENCY_FRACTION
     segments = [
         _planned_waited(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace),
         _planned_waited(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN), pace),
     ]
     if pace.pipelined_ns:
-        groups = filling(seconds - waited_s, pace.pipelined_ns * pace.per_wait)
+        groups = filling(turn_s - waited_s, pace.pipelined_ns * pace.per_wait)
         segments.append(planned(groups, pace.pipelined_ns, pace.per_wait))
-    return segments
+    return [segment._replace(limit_ns=turns * segment.limit_ns) for segment in segments]
 
 
 def event_steps(pace: Pace) -> int:

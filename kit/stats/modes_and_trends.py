@@ -47,6 +47,8 @@ MUCH, NEXT_TO_NONE = 0.5, 0.05
 MAD_TO_SD = 1.4826  # of a normal distribution
 # A third is then two cycles.
 CYCLES_LEAST = 6
+# Of a trend's first and last third. Its p is computed over rounds, so that few cycles raise no more false alarms.
+CYCLES_OF_TREND_LEAST = 3
 # Of a step within a launch. Less is common: processors warm up, and a program's memory is laid out as it runs.
 CHANGE_LEAST = math.log(1.1)
 # A change is so many times what blocks lie beside it. False alarms in 2,000 runs each of blocks whose noise is white,
@@ -181,7 +183,7 @@ def trending(cells: Sequence[Sequence[Sequence[float]]]) -> list[Estimate | None
         over(
             median(logs[-(len(logs) // 3) :]) - median(logs[: len(logs) // 3])
             for logs in rounds
-            if len(logs) >= CYCLES_LEAST
+            if len(logs) >= CYCLES_OF_TREND_LEAST
         )
         for rounds in cells
     ]

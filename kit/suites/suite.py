@@ -115,13 +115,16 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
     rounds: RoundsFrom1 = 8
-    # With a start of 4 to 8 s, the variance that an hour buys is least at 12 cycles a round.
-    cycles: RoundsFrom1 = 12
+    # With a start of 4 to 8 s, 4 to 12 cycles leave about the same interval after the same time.
+    cycles: RoundsFrom1 = 8
     # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
     block_s: Seconds = 0.25
+    # A machine's speed changes within a second: variants that alternate sooner share more of it (bench_turns.py).
+    turn_s: Seconds = 0.05
     # After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
     lead_in_s: Seconds = 0.02
-    # A time and a number, not a search: a search cannot tell the machine's drift from the framework's warm-up.
+    # A warm-up ends between these two, when its own steps are no longer getting faster.
+    warmup_least_s: Seconds = 0.1
     warmup_s: Seconds = 1.0
     warmup_steps: CountFrom1 = 10
     epochs: RoundsFrom1 = 1
@@ -134,7 +137,7 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     share: list[str] = []
 
     def __post_init__(self) -> None:
-        for name in ("block_s", "lead_in_s", "warmup_s", "energy_s"):
+        for name in ("block_s", "turn_s", "lead_in_s", "warmup_least_s", "warmup_s", "energy_s"):
             if not math.isfinite(getattr(self, name) or 0):
                 raise ValueError(f"{name} is {getattr(self, name)}; give seconds, 0 or more")
         if self.block_s <= self.lead_in_s:

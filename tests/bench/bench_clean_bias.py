@@ -1,13 +1,13 @@
 """Does leaving cycles out bias a ratio? A simulation with a planted ratio; the kit's own functions choose and judge.
 
-    python tests/bench/bench_clean_bias.py [--runs 2000] [--rounds 5] [--ratio 1.0 --ratio 1.5]
+    python tests/bench/bench_clean_bias.py [--runs 2000] [--rounds 5] [--ratio 1.0 --ratio 1.5] [--sampled-ms 10]
 
 Cells `a` and `b` take turns on two CPUs, 12 cycles of a round are planned. A step of `a` takes the ratio times a step
 of `b`; both vary by the luck of the process in the round (SD 2 %), by the noise of the block (SD 6 % in `a`, 2 % in
 `b`) and by the machine's drift, which they share. A CPU that others take makes steps of `a` 2.5 times and steps of `b`
-1.5 times as long. A block has as many steps as fill 0.25 s at the pace of the block before, so that what slows a step
-makes its block longer. Busy time is counted as Linux does it: it is sampled every 4 ms on each CPU and shown in whole
-ticks of 10 ms.
+1.5 times as long. A block is five turns that alternate with the other cell's; it has as many steps as fill 0.25 s at
+the pace of the block before, so that what slows a step makes its block longer. Busy time is counted as Linux does it:
+it is sampled every 4 ms (or 10, `--sampled-ms`) on each CPU and shown in whole ticks of 10 ms.
 
 A disturbed cycle is measured again until 12 are clean or 24 have run. A round with less than 3 clean cycles is measured
 again, too, up to half as many rounds as were planned. A run without any round that counts keeps all cycles, as the kit
@@ -29,6 +29,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +47,9 @@ from kit.stats.estimate import judge, over
 PLANNED = 12
 CYCLES = REPEATS_MOST * PLANNED
 CPUS = 2
-BLOCK_S, LEAD_IN_S, GAP_S = 0.25, 0.02, 0.002
+BLOCK_S, LEAD_IN_S, GAP_S, TURNS = 0.25, 0.01, 0.002, 5
 STEP_S = 0.002
-SAMPLED_S, TICK_S = 0.004, 0.010
+TICK_S = 0.010
 SYSTEM = 0.01  # of the CPUs' time: the system's own work
 LUCK_SD = 0.02
 DRIFT_SD = 0.1  # of the log of the machine's speed, over a round
@@ -143,9 +144,9 @@ class Simulated(NamedTuple):
 class BusyCounter:
     """Busy time of the CPUs as /proc/stat has it, one in each row."""
 
-    def __init__(self, rows, rng):
-        self._rng = rng
-        self._phase_s = rng.uniform(0, SAMPLED_S, (rows, CPUS))
+    def __init__(self, rows, rng, every_s):
+        self._rng, self._every_s = rng, every_s
+        self._phase_s = rng.uniform(0, every_s, (rows, CPUS))
         self._sampled_s = rng.uniform(0, 1, (rows, CPUS))
 
     def shown_s(self):
@@ -153,26 +154,33 @@ class BusyCounter:
 
     def run(self, begin_s, end_s, busy):
         """Go on, the CPUs being busy for this fraction of the time."""
-        samples = [np.floor((at_s[:, None] - self._phase_s) / SAMPLED_S) for at_s in (begin_s, end_s)]
+        samples = [np.floor((at_s[:, None] - self._phase_s) / self._every_s) for at_s in (begin_s, end_s)]
         hits = self._rng.binomial((samples[1] - samples[0]).astype(int), np.minimum(1.0, busy)[:, None])
-        self._sampled_s += hits * SAMPLED_S
+        self._sampled_s += hits * self._every_s
 
 
-def simulate(neighbour, ratio, rounds, rng):
+def simulate(neighbour, ratio, rounds, rng, sampled_s):
     """Return the blocks of so many rounds."""
     rows, beside = np.arange(rounds), Disturbance(neighbour, rounds, rng)
     _, noise, used = np.array(CELLS).T
     level = np.log(STEP_S) + np.log([ratio, 1.0])[:, None] + rng.normal(0, LUCK_SD, (2, rounds))
     drift = np.cumsum(rng.normal(0, DRIFT_SD / math.sqrt(CYCLES), (rounds, CYCLES)), axis=1)
     clean_s = np.exp(level[:, :, None] + drift + noise[:, None, None] * rng.normal(size=(2, rounds, CYCLES)))
-    pace_s, at_s, counter = np.exp(level), rng.uniform(BEGIN_S, 2 * BEGIN_S, rounds), BusyCounter(rounds, rng)
-    made = Simulated(*(np.empty((2, rounds, CYCLES)) for _ in Simulated._fields))
+    pace_s, at_s, counter = (
+        np.exp(level),
+        rng.uniform(BEGIN_S, 2 * BEGIN_S, rounds),
+        BusyCounter(rounds, rng, sampled_s),
+    )
+    made = Simulated(*(np.zeros((2, rounds, CYCLES)) for _ in Simulated._fields))
     for cycle in range(CYCLES):
-        first = rng.integers(0, 2, rounds)
-        for cell in (first, 1 - first):
+        leads_in = np.maximum(1, np.ceil(LEAD_IN_S / pace_s))
+        steps_of_turn = np.maximum(2, np.rint((BLOCK_S / TURNS - LEAD_IN_S) / pace_s))
+        for turn, member in product(range(TURNS), range(2)):
+            if turn % 2 == member == 0:
+                first = rng.integers(0, 2, rounds)
+            cell = first if (turn + member) % 2 == 0 else 1 - first
             here, step_s = (cell, rows, cycle), clean_s[cell, rows, cycle]
-            lead_in = np.maximum(1, np.ceil(LEAD_IN_S / pace_s[cell, rows]))
-            steps = np.maximum(2, np.rint((BLOCK_S - LEAD_IN_S) / pace_s[cell, rows]))
+            lead_in, steps = leads_in[cell, rows], steps_of_turn[cell, rows]
             places = cell * rounds + rows
             work_s = beside.work_s.y(places, at_s)
             timed_s = beside.work_s.x(places, work_s + lead_in * step_s)
@@ -181,12 +189,12 @@ def simulate(neighbour, ratio, rounds, rng):
             others_s = beside.taken_s.y(rows, end_s) - beside.taken_s.y(rows, at_s) + SYSTEM * CPUS * span_s
             cpu_s = used[cell] * (CPUS * span_s - others_s)
             counter.run(at_s, end_s, (others_s + cpu_s) / (CPUS * span_s))
-            of_block = steps, end_s - timed_s, span_s, counter.shown_s() - shown_s, cpu_s
-            for array, values in zip(made, of_block, strict=True):
-                array[here] = values
-            pace_s[cell, rows] = (end_s - timed_s) / steps
+            of_turn = steps, end_s - timed_s, span_s, counter.shown_s() - shown_s, cpu_s
+            for array, values in zip(made, of_turn, strict=True):
+                array[here] += values
             counter.run(end_s, end_s + GAP_S, np.full(rounds, SYSTEM))
             at_s = end_s + GAP_S
+        pace_s = made.duration_ns[:, :, cycle] / made.steps[:, :, cycle]
     assert at_s.max() < beside.end_s, "a round lasts longer than the bursts that were drawn"
     in_ns = (np.rint(array * 1e9) for array in made[1:])
     return Simulated(made.steps, *in_ns)
@@ -293,10 +301,10 @@ def run_logs(blocks, clean, numbers, planned):
     )
 
 
-def rows_of(neighbour, ratio, runs, planned, rng):
+def rows_of(neighbour, ratio, runs, planned, rng, sampled_s):  # noqa: PLR0917
     """Yield the table's row of each rule."""
     each = planned + math.ceil(REPEATED_ROUNDS * planned)
-    blocks = simulate(neighbour, ratio, runs * each, rng)
+    blocks = simulate(neighbour, ratio, runs * each, rng, sampled_s)
     measured = launches(blocks)
     for name, rule in RULES.items():
         clean = rule(blocks, measured)
@@ -318,13 +326,14 @@ def main():
     parser.add_argument("--runs", type=int, default=2000, help="simulated, of each line (default: 2000)")
     parser.add_argument("--rounds", type=int, default=5, help="planned, of a run (default: 5)")
     parser.add_argument("--ratio", type=float, action="append", help="planted (default: 1, 1.05 and 1.5)")
+    parser.add_argument("--sampled-ms", type=float, default=4.0, help="a tick of the kernel (default: 4)")
     arguments = parser.parse_args()
     begin_s = time.perf_counter()
     for place, (title, neighbour) in enumerate(NEIGHBOURS.items()):
         rows = [(title, "ratio", "bias", "holds", "told apart", "cycles", "all kept")]
         for ratio in arguments.ratio or (1.0, 1.05, 1.5):
             rng = np.random.default_rng([place, round(1000 * ratio)])
-            of_ratio = rows_of(neighbour, ratio, arguments.runs, arguments.rounds, rng)
+            of_ratio = rows_of(neighbour, ratio, arguments.runs, arguments.rounds, rng, arguments.sampled_ms / 1e3)
             rows += [(name, f"{ratio:g}", *columns) for name, *columns in of_ratio]
         printed(rows)
         print(flush=True)

@@ -65,7 +65,8 @@ def hold(backend):
         worker.build(cell.key, "bench")
         worker.warm_up(cell.key, "bench")
         for _ in sys.stdin:
-            ran = worker.block(cell.key, 0, BLOCK_S)
+            worker.take_turn(cell.key, BLOCK_S)
+            ran = worker.end_block(cell.key, 0)
             assert ran is not None, worker.launches
             blocks, _ = ran
             print(blocks.duration_ns[0] / blocks.steps[0], flush=True)

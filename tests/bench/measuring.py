@@ -131,7 +131,8 @@ class Held:
 
     def block(self, seconds: float) -> tuple[Blocks, Steps]:
         """Continue, run one block, stop."""
-        ran = self.worker.block(self.cell.key, 0, seconds)
+        self.worker.take_turn(self.cell.key, seconds)
+        ran = self.worker.end_block(self.cell.key, 0)
         assert ran is not None, self.worker.launches
         return ran
 

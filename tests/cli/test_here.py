@@ -16,11 +16,11 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     monkeypatch.setenv("KIT_DATA", str(tmp_path))
     words = ("run", "quick", "--backend", "jax", "--backend", "torch", "--dry-run", "--out", "run.json")
     first, _, *groups = kit(*words).stdout.splitlines()
-    assert "8 cells in 4 groups, 4 rounds of 6 cycles, about" in first
+    assert "8 cells in 4 groups, 6 rounds of 4 cycles, about" in first
     assert groups[0].split("  ") == ["mlp train", "jax (baseline), torch"]
     planned = json.loads(kit(*words, "--json").stdout)
-    assert (planned["suite"], planned["rounds"], len(planned["groups"])) == ("quick", 4, 4)
-    assert planned["estimated_s"] > 60 and not planned["estimate_is_least"]
+    assert (planned["suite"], planned["rounds"], len(planned["groups"])) == ("quick", 6, 4)
+    assert planned["estimated_s"] > 60 and planned["foreseen_by"] is None and not planned["estimate_is_least"]
     assert not list(tmp_path.iterdir())
 
 

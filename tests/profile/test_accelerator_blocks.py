@@ -2,7 +2,7 @@
 
 import numpy as np
 import profile_builder as b
-from real_worker import GROUP, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, launch_of, spec_of, worker_of
 
 from kit.compare.table import times_ns
 from kit.profile.store import timed_steps
@@ -42,7 +42,7 @@ def test_the_step_is_of_pipelined_steps_and_the_raw_ones_are_those_that_were_wai
         worker.build(cell.key, GROUP)
         worker.warm_up(cell.key, GROUP)
         for cycle in range(8):
-            worker.add(cell.key, GROUP, *worker.block(cell.key, cycle, 0.25))
+            worker.add(cell.key, GROUP, *block_of(worker, cell.key, cycle, 0.25))
         (finished,) = finished_launches(worker, None, {})
         launch = launch_of(worker, cell)
     (per_wait,) = set(launch.blocks.per_wait)

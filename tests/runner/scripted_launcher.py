@@ -247,7 +247,8 @@ class Watching:
     """Notes the rounds, and may act at each block."""
 
     def __init__(self, at_block=lambda count: None):
-        self.rounds, self.cycles, self.repeats, self.blocks, self.at_block = [], [], [], 0, at_block
+        self.rounds, self.cycles, self.repeats, self.foreseen = [], [], [], []
+        self.blocks, self.at_block = 0, at_block
 
     def round_begins(self, number, shared):
         pass
@@ -270,6 +271,9 @@ class Watching:
 
     def cycle_done(self, clean, planned, others, *, is_repeated):
         self.cycles.append((clean, planned, others))
+
+    def looked_ahead(self, ahead):
+        self.foreseen.append((len(self.rounds), ahead))
 
     def round_done(self, number, launches, repeats):
         self.rounds.append((number, len(launches)))

@@ -1,10 +1,10 @@
 """How many steps a worker is asked for, against a device of known steps and waits: times are filled, k is found."""
 
-import math
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from profile_builder import MS, S
+from real_worker import cell
 
 from kit.profile.schema import StepPlan
 from kit.runner.warm_up_and_blocks import (
@@ -19,8 +19,10 @@ from kit.runner.warm_up_and_blocks import (
     is_warm,
     long_segment,
     pace_ns,
+    planned_warm_up_s,
     probe_segments,
     probed_pace,
+    turns_of,
     warm_up_segment,
 )
 
@@ -128,10 +130,15 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
     assert 12 * S <= spent_ns <= 1.01 * 12 * S
 
 
+PLAN = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
+EARLY = replace(PLAN, warmup_least_s=0.1)
+CELL = cell()
+
+
 @pytest.mark.parametrize(
     ("spent_s", "steps", "fastest_s", "ends"),
     [
-        (0.0, 0, math.inf, False),
+        (0.0, 0, None, False),
         (0.9, 500, 0.001, False),
         (1.0, 9, 0.1, False),
         (1.0, 10, 0.1, True),
@@ -144,8 +151,65 @@ def test_parts_of_a_long_block_fill_its_time_to_a_percent_though_the_pace_change
 def test_a_warm_up_ends_after_its_time_and_its_least_steps_or_where_its_steps_became_slow(
     spent_s, steps, fastest_s, ends
 ):
-    plan = StepPlan(cycles=1, block_s=0.25, lead_in_s=0.02, warmup_s=1.0, warmup_steps=10, energy_s=0.0)
-    assert is_warm(plan, int(spent_s * S), steps, fastest_s * S) is ends
+    parts_ns = [] if fastest_s is None else [fastest_s * S]
+    assert is_warm(PLAN, CELL, int(spent_s * S), steps, parts_ns) is ends
+
+
+def warm_up_of(paces_ms, plan=EARLY, measured=CELL, part_s=0.1):
+    """How many parts the warm-up of a cell has whose parts have these paces, the last one from then on."""
+    parts_ns, spent_ns, steps = [], 0, 0
+    while not is_warm(plan, measured, spent_ns, steps, parts_ns):
+        parts_ns.append(paces_ms[min(len(parts_ns), len(paces_ms) - 1)] * MS)
+        ran = max(1, round(part_s * S / parts_ns[-1]))
+        spent_ns, steps = spent_ns + int(ran * parts_ns[-1]), steps + ran
+    return len(parts_ns)
+
+
+@pytest.mark.parametrize(
+    ("paces_ms", "parts"),
+    [
+        ([2.0], 2),
+        ([2.0, 1.95], 2),  # parts of a warm program differ by as much
+        ([3.0, 2.5, 2.2, 2.0, 2.0], 5),
+        ([3.0, 2.5, 2.8], 3),
+        ([0.96**part for part in range(20)], 10),  # it goes on as long as it did before
+        ([2.0, 2.4, 2.9], 2),
+        ([300.0, 300.0, 300.0, 150.0], 4 + 1),
+        ([0.001], 2),
+    ],
+)
+def test_a_warm_up_ends_when_its_steps_are_no_longer_getting_faster(paces_ms, parts):
+    assert warm_up_of(paces_ms) == parts
+    assert warm_up_of(paces_ms, PLAN) >= parts
+
+
+def test_an_accelerator_and_ranks_warm_up_for_their_whole_time():
+    for measured in (replace(CELL, device="gpu"), replace(CELL, devices=2)):
+        assert warm_up_of([2.0], measured=measured) == 10
+        assert planned_warm_up_s(EARLY, measured, 0.2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("pace", "turns"),
+    [
+        (Pace(1_000.0), 5),
+        (Pace(4 * MS), 5),
+        (Pace(10 * MS), 3),
+        (Pace(20 * MS), 1),
+        (Pace(10 * S), 1),
+        (Pace(4 * MS, unevenness=4.0), 1),
+        (Pace(MS, MS, 5), 1),  # of an accelerator
+    ],
+)
+def test_turns_are_short_where_steps_are_shorter(pace, turns):
+    plan = replace(PLAN, turn_s=0.05, lead_in_s=0.01)
+    assert turns_of(plan, pace) == turns
+    assert turns_of(PLAN, pace) == 1
+    segments = block_segments(pace, plan.block_s, plan.lead_in_s, turns)
+    steps_ns = [pace.waited_ns * pace.unevenness] * 2 + [pace.pipelined_ns]
+    assert [segment.limit_ns for segment in segments] == [
+        turns * OVERRUN_MOST * segment.steps * step_ns for segment, step_ns in zip(segments, steps_ns, strict=False)
+    ]
 
 
 @pytest.mark.parametrize(("step_ns", "steps"), [(MS, 100), (7 * MS, 14), (3 * S, 1), (1, STEPS_MAX)])

@@ -65,7 +65,7 @@ def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of
 def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
     measure = load_suite(suite_file(tmp_path)).measure
     fields = (measure.rounds, measure.cycles, measure.block_s, measure.warmup_s, measure.warmup_steps, measure.energy_s)
-    assert fields == (8, 12, 0.25, 1, 10, None)
+    assert fields == (8, 8, 0.25, 1, 10, None)
 
 
 def test_options_replace_axes_and_quick_replaces_the_measure(tmp_path):
@@ -186,7 +186,7 @@ def test_a_suite_says_itself_what_is_quick(tmp_path):
     assert (cell.task, cell.batch) == ("fit", 7)
     assert (quick.measure.cycles, quick.measure.fit_steps) == (7, 6)
     # What it leaves out is by the general rule, or the suite's own.
-    assert (quick.measure.rounds, quick.measure.block_s) == (4, 0.5)
+    assert (quick.measure.rounds, quick.measure.block_s) == (6, 0.5)
     assert {cell.task for cell in plan_cells(requested(path))} == {"train"}
 
 

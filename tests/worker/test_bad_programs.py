@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 from msgspec.structs import replace
-from real_worker import GROUP, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, launch_of, spec_of, worker_of
 
 from kit.profile.cell import OWN, Cell
 from kit.profile.schema import ProgramSource, file_sha256
@@ -99,7 +99,7 @@ def ended(tmp_path):
         with worker_of(spec, warmup_s=0.01) as worker:
             worker.build(CELL.key, GROUP)
             worker.warm_up(CELL.key, GROUP)
-            measured = worker.block(CELL.key, 0, 0.02)
+            measured = block_of(worker, CELL.key, 0, 0.02)
             if measured is not None:
                 worker.add(CELL.key, GROUP, *measured)
             worker.conclude(CELL.key)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import packed, tables
 
 from kit.profile.cell import OWN
@@ -36,7 +36,7 @@ def measured(*cells, cycles=2, block_s=0.02, **more):
             worker.build(of.key, GROUP)
             worker.warm_up(of.key, GROUP)
             for cycle in range(cycles):
-                worker.add(of.key, GROUP, *worker.block(of.key, cycle, block_s))
+                worker.add(of.key, GROUP, *block_of(worker, of.key, cycle, block_s))
             worker.conclude(of.key)
         return [launch_of(worker, of) for of in cells]
 
@@ -108,12 +108,15 @@ def test_a_block_is_begun_once_in_however_many_pieces_ranks_run_it(ranks):
         worker.build(of.key, GROUP)
         worker.warm_up(of.key, GROUP)
         assert not any(request.begins_block for request in asked.measured)
-        for seconds, run in ((0.4, worker.block), (2.5, worker.long_block)):
-            asked.measured.clear()
-            run(of.key, GROUP if run == worker.long_block else 0, seconds)
-            begins = [request.begins_block for request in asked.measured]
+        for parts, run in (
+            (1, lambda: block_of(worker, of.key, 0, 0.4)),
             # A long block has three parts of about a second; nothing here takes long to put back.
-            assert sum(begins) == (1 if run == worker.block else 3) and begins[0]
+            (3, lambda: worker.long_block(of.key, GROUP, 2.5)),
+        ):
+            asked.measured.clear()
+            run()
+            begins = [request.begins_block for request in asked.measured]
+            assert sum(begins) == parts and begins[0]
             assert (len(begins) > 4) == (ranks > 1)
 
 
@@ -167,7 +170,7 @@ def program_of(tmp_path):
             worker.build(program.key, GROUP)
             worker.warm_up(program.key, GROUP)
             for cycle in range(2):
-                ran = worker.block(program.key, cycle, 0.02)
+                ran = block_of(worker, program.key, cycle, 0.02)
                 assert ran is not None, launch_of(worker, program).failure
                 worker.add(program.key, GROUP, *ran)
             worker.conclude(program.key)

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from real_worker import GROUP, cell, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, launch_of, spec_of, worker_of
 
 from kit.runner.warm_up_and_blocks import OVERRUN_MOST, Pace, pieces, planned
 from kit.worker.messages import Segment
@@ -49,15 +49,15 @@ def test_a_block_that_takes_longer_than_planned_ends_with_its_true_steps(backend
     with worker_of(spec_of(measured)) as worker:
         worker.build(measured.key, GROUP)
         worker.warm_up(measured.key, GROUP)
-        usual, _ = worker.block(measured.key, 0, 0.05)
+        usual, _ = block_of(worker, measured.key, 0, 0.05)
         pace_ns = too_fast(worker, measured.key).pace.waited_ns
-        blocks, step_ns = worker.block(measured.key, 1, 0.05)
+        blocks, step_ns = block_of(worker, measured.key, 1, 0.05)
         timed_ns = check_cut(blocks, step_ns)
         # All but the last step were within the limit, and the last one was not.
         limit_ns = OVERRUN_MOST * blocks.planned_steps[0] * pace_ns
         assert timed_ns[:-1].sum() <= limit_ns < timed_ns.sum()
         # The pace is known again.
-        later, _ = worker.block(measured.key, 2, 0.05)
+        later, _ = block_of(worker, measured.key, 2, 0.05)
         assert later.planned_steps[0] < blocks.planned_steps[0] / 8
         for each in (usual, blocks, later):
             worker.add(measured.key, GROUP, each, np.zeros(0, np.int64))
@@ -113,12 +113,12 @@ def test_ranks_end_a_block_with_the_same_step():
     with worker_of(spec_of(trained, ranks=2, cpus=CPUS[:2])) as worker:
         worker.build(trained.key, GROUP)
         worker.warm_up(trained.key, GROUP)
-        usual, _ = worker.block(trained.key, 0, 0.2)
+        usual, _ = block_of(worker, trained.key, 0, 0.2)
         too_fast(worker, trained.key)
-        blocks, step_ns = worker.block(trained.key, 1, 0.2)
+        blocks, step_ns = block_of(worker, trained.key, 1, 0.2)
         check_cut(blocks, step_ns)
         # They still agree: a collective of one rank alone would never end.
-        later, _ = worker.block(trained.key, 2, 0.2)
+        later, _ = block_of(worker, trained.key, 2, 0.2)
         assert launch_of(worker, trained).failure is None
     assert usual.cycle == [0] and later.steps[0] > 0
 

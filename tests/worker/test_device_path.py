@@ -5,7 +5,7 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
-from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import packed, tables
 
 from kit.worker import evidence
@@ -38,7 +38,7 @@ def test_blocks_have_steps_that_are_waited_for_and_pipelined_ones_whose_time_cou
     with worker_of(spec_on_tpu(ON_TPU)) as worker:
         worker.build(ON_TPU.key, GROUP)
         worker.warm_up(ON_TPU.key, GROUP)
-        blocks, step_ns = worker.block(ON_TPU.key, 0, 0.4)
+        blocks, step_ns = block_of(worker, ON_TPU.key, 0, 0.4)
         energy = worker.long_block(ON_TPU.key, GROUP, 0.3)
         worker.conclude(ON_TPU.key)
         worker.finish()
@@ -84,7 +84,7 @@ def test_operations_are_pipelined_and_give_their_empty_wait(spec_on_tpu):
         for operation in cells:
             worker.build(operation.key, GROUP)
             worker.warm_up(operation.key, GROUP)
-            blocks, _ = worker.block(operation.key, 0, 0.1)
+            blocks, _ = block_of(worker, operation.key, 0, 0.1)
             assert blocks.steps[0] % blocks.per_wait[0] == 0
             worker.conclude(operation.key)
             assert launch_of(worker, operation).failure is None

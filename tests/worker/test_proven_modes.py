@@ -1,7 +1,7 @@
 """A switch in the environment under which another mode runs than the cell's, by a real worker."""
 
 import pytest
-from real_worker import GROUP, cell, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, launch_of, spec_of, worker_of
 
 from kit.compare.contradictions import against_mode, is_shown, lower_precision
 
@@ -28,7 +28,7 @@ def test_a_launch_shows_what_ran_instead(backend, mode, variables, against, lowe
     with worker_of(spec_of(asked, proves=True, env=variables)) as worker:
         worker.build(asked.key, GROUP)
         worker.warm_up(asked.key, GROUP)
-        worker.add(asked.key, GROUP, *worker.block(asked.key, 0, 0.05))
+        worker.add(asked.key, GROUP, *block_of(worker, asked.key, 0, 0.05))
         worker.conclude(asked.key)
         worker.finish()
         launch = launch_of(worker, asked)

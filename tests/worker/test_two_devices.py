@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from real_worker import GROUP, cell, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, launch_of, spec_of, worker_of
 
 from kit.backends.backend_catalog import CATALOG
 from kit.environment import NO_ALL_REDUCE, PROCESS_EACH
@@ -26,7 +26,7 @@ def measured(backend, mode, devices, ranks, **env):
         worker.build(trained.key, GROUP)
         worker.warm_up(trained.key, GROUP)
         for cycle in range(2):
-            ran = worker.block(trained.key, cycle, 0.05)
+            ran = block_of(worker, trained.key, cycle, 0.05)
             if ran is not None:
                 worker.add(trained.key, GROUP, *ran)
         long = worker.long_block(trained.key, GROUP, 0.1)

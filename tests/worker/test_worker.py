@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from real_worker import GROUP, cell, fitted, launch_of, spec_of, worker_of
+from real_worker import GROUP, block_of, cell, fitted, launch_of, spec_of, worker_of
 from uci_har_archive import ROWS, packed, tables
 
 from kit.profile.schema import INJECTED_NS
@@ -26,7 +26,7 @@ def measured():
             worker.warm_up(key, GROUP)
         for key in (TRAIN.key, INFER.key):
             for cycle in range(3):
-                worker.add(key, GROUP, *worker.block(key, cycle, 0.05))
+                worker.add(key, GROUP, *block_of(worker, key, cycle, 0.05))
         long = worker.long_block(TRAIN.key, GROUP, 0.3)
         for key in (TRAIN.key, INFER.key):
             worker.conclude(key)
@@ -112,7 +112,7 @@ def test_what_a_framework_prints_is_no_answer():
     with worker_of(spec_of(plain, env=planted(plain, *faults))) as worker:
         worker.build(plain.key, GROUP)
         worker.warm_up(plain.key, GROUP)
-        assert worker.block(plain.key, 0, 0.02) is not None
+        assert block_of(worker, plain.key, 0, 0.02) is not None
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_counter_that_fell_is_not_known():
     with worker_of(spec_of(plain, env=planted(plain, {"at": "import", "do": "counters_fall"}))) as worker:
         worker.build(plain.key, GROUP)
         worker.warm_up(plain.key, GROUP)
-        blocks, _ = worker.block(plain.key, 0, 0.05)
+        blocks, _ = block_of(worker, plain.key, 0, 0.05)
     assert blocks.counters["process.cpu_ns"] == [None]
     assert blocks.counters["process.resident_b"] == [-1], "memory may shrink"
 

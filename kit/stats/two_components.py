@@ -1,0 +1,127 @@
+"""What a start and a cycle each add to the spread of a ratio, and how many cycles a round should have.
+
+    round 1   cycle  cycle  cycle  cycle     the median of its cycles:  level + start + cycle
+    round 2   cycle  cycle  cycle  cycle     …
+
+    variance of a round  =  that of a start  +  that of the median of its cycles
+
+A start costs seconds and a cycle a fraction of one, so that cycles are cheap; but no number of cycles helps against
+what a start keeps. After Kalibera and Jones, Rigorous benchmarking in reasonable time (ISMM 2013,
+10.1145/2464157.2464160), who choose the number of cycles for which a given time leaves the smallest variance. Here it
+is the smallest half-width of the interval, which few rounds make wider by Student's t, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import fmean, median
+from typing import NamedTuple
+
+from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, ROUNDS_FORESEEN, ROUNDS_PRELIMINARY, t_quantile
+
+# The variance of the median of 1, 2, 3 … normal values over that of their mean. Of many values it is pi / 2; of few it
+# is less, and less still of an even number, whose median is a mean of two.
+MEDIAN_VARIANCES = (1.0, 1.0, 1.346, 1.192, 1.434, 1.283, 1.478, 1.347, 1.497, 1.381, 1.502, 1.414)
+MEDIAN_VARIANCE_OF_MANY = math.pi / 2
+# The standard deviation of the difference of two normal values over the median of its absolute value.
+SD_OF_DIFFERENCE = 1.4826
+# What a start usually keeps, as a log-ratio: 1 to 4 % in 33 pairs of three profiles. It counts like so many rounds, as
+# the spread of two or three rounds says hardly anything.
+START_SD_USUAL, ROUNDS_USUAL = 0.015, 3
+# A round has at least as many cycles as make it count, and at most so many: beyond that a program's own drift begins.
+CYCLES_LEAST, CYCLES_MOST = 3, 24
+
+
+class Components(NamedTuple):
+    """Variances of a pair's log-ratio."""
+
+    start: float
+    cycle: float
+
+    def of_round(self, cycles: int) -> float:
+        """Return the variance of a round with so many cycles."""
+        return self.start + self.cycle * median_variance(cycles)
+
+
+def median_variance(count: float) -> float:
+    """Return the variance of the median of so many values, over that of one."""
+    places = round(count)
+    return (MEDIAN_VARIANCES[places - 1] if places <= len(MEDIAN_VARIANCES) else MEDIAN_VARIANCE_OF_MANY) / count
+
+
+class GroupSeen(NamedTuple):
+    """What some rounds show of a group of cells."""
+
+    pairs: Sequence[Components]
+    cycle_s: float  # that a cycle of all its cells takes
+
+
+def components(rounds: Sequence[Sequence[float]]) -> Components | None:
+    """Return both components of a log-ratio; None where no two rounds have two cycles.
+
+    Args:
+        rounds: of each round, the log-ratio in each of its cycles.
+    """
+    known = [[*cycles] for cycles in rounds if len(cycles) > 1]
+    if len(known) < 2:  # noqa: PLR2004 - a spread
+        return None
+    medians, count = [median(cycles) for cycles in known], fmean(map(len, known))
+    # Half of the cycles of a round may be stalled, and decide nothing.
+    apart = median(abs(a - b) for cycles in known for a, b in combinations(cycles, 2))
+    cycle = (SD_OF_DIFFERENCE * apart) ** 2 / 2
+    level = fmean(medians)
+    between = sum((value - level) ** 2 for value in medians) / (len(medians) - 1)
+    start = max(0.0, between - cycle * median_variance(count))
+    weight = len(medians) - 1
+    return Components((weight * start + ROUNDS_USUAL * START_SD_USUAL**2) / (weight + ROUNDS_USUAL), cycle)
+
+
+def half_width(pair: Components, cycles: int, rounds: int) -> float:
+    """Return half the width of the 95 % interval of a log-ratio after so many rounds, two at least."""
+    return t_quantile(rounds - 1.0, 1 - ALPHA / 2) * math.sqrt(pair.of_round(cycles) / rounds)
+
+
+def rounds_for_half_width(pair: Components, cycles: int, most: float) -> int:
+    """Return how many rounds make the interval as narrow; ROUNDS_FORESEEN where more are needed."""
+    candidates = range(ROUNDS_PRELIMINARY, ROUNDS_FORESEEN)
+    return next((rounds for rounds in candidates if half_width(pair, cycles, rounds) <= most), ROUNDS_FORESEEN)
+
+
+def best_cycles(groups: Mapping[str, GroupSeen], start_s: float, done: int, left_s: float | None) -> dict[str, int]:
+    """Return how many cycles each group should have in the rounds to come.
+
+    Args:
+        groups: by key.
+        start_s: what a round takes beside its cycles.
+        done: rounds that have run.
+        left_s: until the end of the run; None: it ends by precision.
+
+    Returns:
+        Of the numbers around which no change by one makes the intervals of all pairs narrower in the mean. Without an
+        end it is as if the run had ROUNDS_PRELIMINARY rounds.
+    """
+    chosen = dict.fromkeys(groups, CYCLES_LEAST)
+
+    def mean_log_half_width(cycles: Mapping[str, int]) -> float:
+        round_s = start_s + sum(cycles[key] * seen.cycle_s for key, seen in groups.items())
+        pairs = [(pair, cycles[key]) for key, seen in groups.items() for pair in seen.pairs]
+        if left_s is None:
+            # The time that a precision takes is proportional to the variance of a round, times what a round takes.
+            return math.log(round_s) / 2 + fmean(math.log(pair.of_round(count)) for pair, count in pairs) / 2
+        rounds = max(ROUNDS_FOR_VERDICT, done + int(left_s / round_s))
+        return fmean(math.log(half_width(pair, count, rounds)) for pair, count in pairs)
+
+    groups = {key: seen for key, seen in groups.items() if any(pair.of_round(1) > 0 for pair in seen.pairs)}
+    if not groups:
+        return chosen
+    best, improved = mean_log_half_width(chosen), True
+    while improved:
+        improved = False
+        for key in groups:
+            for cycles in range(CYCLES_LEAST, CYCLES_MOST + 1):
+                width = mean_log_half_width(chosen | {key: cycles})
+                if width < best:
+                    best, chosen, improved = width, chosen | {key: cycles}, True
+    return chosen

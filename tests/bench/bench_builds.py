@@ -1,0 +1,212 @@
+"""Two builds of the kit against each other: how narrow their intervals are after the same time, and what they find.
+
+    python tests/bench/bench_builds.py --old KIT [--new KIT] [--what cells] [--seconds 240] [--pairs 6] [--folder DIR]
+    python tests/bench/bench_builds.py --folder DIR --pairs 0                          judge what is known
+
+`--old` and `--new` are the commands `kit` of two environments; new is this one's. The builds alternate, run by run, old
+first in every second pair, on the same machine. Each run gets as many rounds as fit into `--seconds`, by what the run
+of its build before took; the first run of each has three rounds and only shows that. A run is kept as one line of
+DIR/builds.jsonl, so that the comparison goes on at another time; anyone can judge the lines again.
+
+    cells     the twelve cells of `quick`: half-widths of the 95 % intervals of the differences between frameworks
+    planted   base, a like variant, and variants whose steps are delayed by 1, 2, 3 and 5 %, mlp on one thread:
+              half-widths, false alarms on the like one, delays found, and intervals that hold what was injected
+
+Both builds' rounds are judged by the rule of this one, pair by pair: no family makes a test stricter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+from bench_self import share
+from measuring import Interval, printed
+
+from kit.compare.metrics import METRICS, value
+from kit.compare.notes import read_run
+from kit.compare.ratios import log_ratios
+from kit.profile.store import read_profile
+from kit.stats.estimate import ROUNDS_FOR_VERDICT, judge, over
+
+STEP = METRICS["step_ns"]
+PLANTED_PCT = (1, 2, 3, 5)
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+# One more round is begun where most of it fits.
+MOST_OF_A_ROUND = 0.5
+PLANTED = """
+name = "planted"
+title = "Planted differences"
+compare = ["variant"]
+[cells]
+workloads = ["mlp"]
+backends = ["{backend}"]
+tasks = ["train", "infer"]
+batches = [128]
+threads = [1]
+[measure]
+share = ["task"]
+[variants.base]
+[variants.like]
+"""
+
+
+def suite_of(what: str, number: int, folder: Path) -> str:
+    """Return the suite of a pair: a name, or a file that is written here."""
+    if what == "cells":
+        return "quick"
+    backend = FRAMEWORKS[number % len(FRAMEWORKS)]
+    path = folder / f"planted-{backend}.toml"
+    tables = [f"[variants.plus-{pct}]\nslowdown_pct = {pct}.0\n" for pct in PLANTED_PCT]
+    path.write_text(PLANTED.format(backend=backend) + "".join(tables))
+    return str(path)
+
+
+def measured(kit: str, suite: str, rounds: int, path: Path) -> float:
+    """Let a build measure; return the seconds that its run took."""
+    words = ["run", suite, "--rounds", str(rounds), "--no-energy", "--data", "synthetic", "--out", str(path)]
+    begin_s = time.monotonic()
+    subprocess.run([kit, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - begin_s
+
+
+def reduced(path: Path) -> list[dict[str, object]]:
+    """Return what is kept of a run: of each pair of each group its log-ratios, its modes, and what is planted."""
+    pairs = []
+    for group in read_run(path.stem, read_profile(path)).groups:
+        names = {key: sample.name.removeprefix("variant ") for key, sample in group.samples.items()}
+        for (key, sample), (other, second) in combinations(group.samples.items(), 2):
+            injected = [value(each, "injected_ratio") or 1.0 for each in (sample, second)]
+            bimodal = any((part.key, each) in group.modes for part in group.parts for each in (key, other))
+            pairs.append(
+                {
+                    "cell": f"{sample.cell.workload} {sample.cell.task} {sample.cell.batch}",
+                    "backend": sample.cell.backend,
+                    "names": [names[key], names[other]],
+                    "logs": [round(log, 6) for log in log_ratios(STEP, sample, second).values()],
+                    "injected": [round(ratio, 6) for ratio in injected],
+                    "bimodal": bimodal,
+                }
+            )
+    return pairs
+
+
+def measure_pairs(kits: dict[str, str], what: str, seconds: float, count: int, folder: Path) -> None:
+    """Measure so many pairs of runs, and keep each run as a line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = [line for line in lines_of(folder) if line["what"] == what]
+    number = 1 + max((line["pair"] for line in kept), default=-1)
+    round_s = {(line["build"], line["suite"]): line["seconds"] / line["rounds"] for line in kept}
+    for pair in range(number, number + count):
+        suite = suite_of(what, pair, folder)
+        for build in ("old", "new") if pair % 2 == 0 else ("new", "old"):
+            path = folder / f"{what}-{pair:03d}-{build}.json"
+            if (build, suite) not in round_s:
+                first = folder / f"{what}-first-{build}-{Path(suite).stem}.json"
+                round_s[build, suite] = measured(kits[build], suite, ROUNDS_FOR_VERDICT, first) / ROUNDS_FOR_VERDICT
+            rounds = max(ROUNDS_FOR_VERDICT, int(seconds / round_s[build, suite] + MOST_OF_A_ROUND))
+            taken_s = measured(kits[build], suite, rounds, path)
+            round_s[build, suite] = taken_s / rounds
+            line = {"what": what, "pair": pair, "build": build, "suite": suite, "rounds": rounds, "seconds": taken_s}
+            with (folder / "builds.jsonl").open("a") as lines:
+                lines.write(json.dumps({**line, "pairs": reduced(path)}) + "\n")
+            print(f"{what} {pair} {build}: {rounds} rounds, {taken_s:.0f} s", file=sys.stderr, flush=True)
+
+
+def lines_of(folder: Path) -> list[dict]:
+    """Return the runs that were measured so far."""
+    path = folder / "builds.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def print_half_widths(lines: list[dict]) -> None:
+    """Print the half-widths of each pair of cells, and new ÷ old over the pairs of runs."""
+    logs, bimodal = defaultdict(lambda: defaultdict(dict)), set()
+    for line in lines:
+        for pair in line["pairs"]:
+            if line["what"] == "planted" and pair["names"][0] != "base":
+                continue
+            known = over(pair["logs"])
+            if known.count < ROUNDS_FOR_VERDICT:
+                continue
+            backend = "" if pair["backend"] in pair["names"][0] else f" {pair['backend']}"
+            name = f"{pair['cell']}{backend}: {' / '.join(pair['names'])}"
+            logs[name][line["pair"]][line["build"]] = math.log(known.half_width(0.95))
+            if pair["bimodal"]:
+                bimodal.add(name)
+    rows, means = [("half-width of the 95 % interval", "old", "new", "new / old [95 %]", "runs")], []
+    for name, runs in sorted(logs.items()):
+        both = [known for known in runs.values() if len(known) == len(("old", "new"))]
+        if not both:
+            continue
+        shrunk = over([known["new"] - known["old"] for known in both])
+        means.append(shrunk.mean_log)
+        widths = [
+            f"± {100 * math.expm1(math.exp(statistics.fmean(known[build] for known in both))):.1f} %"
+            for build in ("old", "new")
+        ]
+        ratio = Interval(shrunk.ratio, shrunk.low, shrunk.high) if shrunk.has_interval else f"{shrunk.ratio:.2f}"
+        rows.append((name + (" (bimodal)" if name in bimodal else ""), *widths, ratio, len(both)))
+    if means:
+        rows.append(("geometric mean", "", "", f"{math.exp(statistics.fmean(means)):.3f}", ""))
+    printed(rows)
+
+
+def print_found(lines: list[dict]) -> None:
+    """Print what each build says of like variants and of planted delays."""
+    rows = [("base against", "build", "runs × tasks", "slower", "faster", "same", "holds the truth")]
+    for name in ("like", *(f"plus-{pct}" for pct in PLANTED_PCT)):
+        for build in ("old", "new"):
+            judged = []
+            for line in lines:
+                for pair in line["pairs"] if line["build"] == build else ():
+                    if pair["names"] == ["base", name] and len(pair["logs"]) >= ROUNDS_FOR_VERDICT:
+                        truth = math.log(pair["injected"][1] / pair["injected"][0])
+                        known = judge([over([-log for log in pair["logs"]])])[0]
+                        judged.append((known.verdict, known.log_interval()[0] <= truth <= known.log_interval()[1]))
+            verdicts = [verdict for verdict, _ in judged]
+            counts = [share(verdicts.count(word), len(judged)) for word in ("slower", "faster", "same")]
+            rows.append((name, build, len(judged), *counts, share(sum(held for _, held in judged), len(judged))))
+    printed(rows)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--old")
+    parser.add_argument("--new", default=str(Path(sys.executable).with_name("kit")))
+    parser.add_argument("--what", choices=["cells", "planted"], default="cells")
+    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--folder", type=Path, default=Path("bench/builds"))
+    options = parser.parse_args()
+    if options.pairs:
+        if not options.old:
+            parser.error("--old: give the command kit of the other build")
+        kits = {"old": options.old, "new": options.new}
+        measure_pairs(kits, options.what, options.seconds, options.pairs, options.folder)
+    lines = lines_of(options.folder)
+    for what in ("cells", "planted"):
+        of_kind = [line for line in lines if line["what"] == what]
+        if not of_kind:
+            continue
+        for build in ("old", "new"):
+            known = [line for line in of_kind if line["build"] == build]
+            mean_s, rounds = (statistics.fmean(line[name] for line in known) for name in ("seconds", "rounds"))
+            print(f"{what}, {build}: {len(known)} runs of {rounds:.1f} rounds and {mean_s:.0f} s in the mean")
+        print_half_widths(of_kind)
+        print()
+        if what == "planted":
+            print_found(of_kind)
+
+
+if __name__ == "__main__":
+    main()

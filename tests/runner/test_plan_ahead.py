@@ -1,0 +1,120 @@
+"""What is foreseen of a run: how many cycles its rounds have from the third on, and how narrow its intervals are."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+from scripted_launcher import ScriptedLauncher
+
+from kit.compare.clean import CYCLES_LEAST
+from kit.profile.store import write_profile
+from kit.report.plan_report import foresight, plan_report
+from kit.runner.plan_ahead import by_earlier_profiles, is_look, look_ahead, seen_in
+from kit.runner.time_left import TimeLeft
+from kit.stats.estimate import over
+
+
+def cycles_of(profile):
+    """How many cycles each round has."""
+    launches = profile.cells[0].launches
+    return [len(launch.blocks.cycle) for launch in launches]
+
+
+def seen_of(profile, rounds=None):
+    launches = [
+        launch for result in profile.cells for launch in result.launches if rounds is None or launch.round < rounds
+    ]
+    return seen_in(profile.suite, profile.groups, [result.cell for result in profile.cells], launches)
+
+
+def search(conducted, **fields):
+    return conducted(**{"precision_pct": 1.0, "rounds": 8, "cycles": 6, "backends": ["torch", "jax"]} | fields)
+
+
+def test_starts_that_differ_get_rounds_of_few_cycles_and_starts_that_do_not_get_many(conducted, tmp_path):
+    run = search(conducted)
+    few = cycles_of(run.begin(ScriptedLauncher(luck=0.03, noise=0.005, drift=0)))
+    assert few[:2] == [6, 6] and few[2] == CYCLES_LEAST == few[-1]
+    run.path = tmp_path / "other.json"
+    many = cycles_of(run.begin(ScriptedLauncher(luck=0.0, noise=0.04, drift=0, compile_s=20)))
+    assert many[:2] == [6, 6] and many[2] > 6
+
+
+def test_a_run_without_end_by_precision_or_budget_keeps_to_its_plan(conducted):
+    run = search(conducted, precision_pct=None, rounds=6)
+    assert cycles_of(run.begin(ScriptedLauncher(luck=0.03, noise=0.005, drift=0))) == [6] * 6
+    assert run.watching.foreseen == []
+
+
+def test_a_budget_bounds_what_is_planned_and_makes_no_more_of_it(conducted, tmp_path):
+    run = search(conducted, precision_pct=None, rounds=6)
+    profile = run.begin(ScriptedLauncher(luck=0.0, noise=0.04, drift=0), budget_s=1e6)
+    assert len(cycles_of(profile)) == 6 and max(cycles_of(profile)) <= 6
+    run.path = tmp_path / "short.json"
+    short = run.begin(ScriptedLauncher(luck=0.03, noise=0.005, drift=0), budget_s=1e-9)
+    assert cycles_of(short) == [6], "the first round ends whatever it takes"
+
+
+def test_it_looks_again_whenever_the_rounds_have_doubled_and_after_a_pause(conducted):
+    assert [done for done in range(40) if is_look(done)] == [2, 4, 8, 16, 32]
+    run = search(conducted)
+    launcher = ScriptedLauncher(luck=0.01, noise=0.02, drift=0, seed=3)
+    with pytest.raises(KeyboardInterrupt):
+        run.begin(launcher, at_block=lambda count: setattr(run.stop, "requested", count >= 100))
+    looks = [rounds for rounds, _ in run.watching.foreseen]
+    assert looks == [done for done in (2, 4, 8) if done <= len(run.watching.rounds)]
+    run.go_on(ScriptedLauncher(luck=0.01, noise=0.02, drift=0, seed=4), budget_s=1e-9)
+    assert [rounds for rounds, _ in run.watching.foreseen] == [0], "of the rounds that it finds"
+
+
+def test_what_is_foreseen_is_what_rounds_come_to(conducted, tmp_path):
+    ratios = []
+    for seed in range(12):
+        run = search(conducted, precision_pct=None, rounds=16)
+        run.path = tmp_path / f"{seed}.json"
+        profile = run.begin(ScriptedLauncher(luck=0.015, noise=0.03, drift=0, seed=seed), budget_s=1e6)
+        plan, launches = run.plan, [each for result in profile.cells for each in result.launches]
+        ahead = look_ahead(plan, [each for each in launches if each.round < 4], 1e6)
+        assert ahead.rounds == 16
+        seen = seen_of(profile)
+        assert seen.rounds == 16 and seen.start_s > 0
+        logs = [
+            math.log(mine.blocks.duration_ns[0] / mine.blocks.steps[0])
+            - math.log(yours.blocks.duration_ns[0] / yours.blocks.steps[0])
+            for mine, yours in zip(profile.cells[0].launches, profile.cells[1].launches, strict=True)
+        ]
+        assert over(logs).count == 16
+        (pair,) = seen.groups[plan.groups[0].key].pairs
+        ratios.append(ahead.half_widths[0] / math.sqrt(pair.of_round(max(cycles_of(profile)))))
+    # Foreseen after four rounds against what all sixteen show of a round, times Student's quantile over the root of 16.
+    assert sum(ratios) / len(ratios) == pytest.approx(2.131 / 4, rel=0.25)
+
+
+def test_the_line_says_rounds_cycles_precision_and_time(conducted):
+    run = search(conducted)
+    run.begin(ScriptedLauncher(luck=0.03, noise=0.005, drift=0))
+    _, ahead = run.watching.foreseen[0]
+    line = foresight(ahead)
+    assert line.startswith("plan: ") and "3 cycles" in line and "±" in line and "left" in line
+
+
+def test_a_dry_run_says_what_an_earlier_profile_on_this_hardware_foresees(conducted, tmp_path):
+    run = search(conducted, precision_pct=None, rounds=8)
+    profile = run.begin(ScriptedLauncher(luck=0.02, noise=0.02, drift=0))
+    earlier = by_earlier_profiles(run.plan, tmp_path, None)
+    assert earlier.path == run.path and earlier.ahead.rounds == 8
+    round_s = earlier.ahead.left_s / 8
+    bounded = by_earlier_profiles(run.plan, tmp_path, 3 * round_s).ahead
+    assert bounded.rounds == 3 and bounded.half_widths[0] > earlier.ahead.half_widths[0]
+    longer = replace(run.plan, suite=replace(run.plan.suite, rounds=32))
+    assert by_earlier_profiles(longer, tmp_path, None).ahead.half_widths[0] < 0.7 * earlier.ahead.half_widths[0]
+    report = plan_report(run.plan, TimeLeft(run.plan).estimate(), earlier)
+    assert report.document["foreseen_by"] == str(run.path)
+    assert len(report.document["foreseen_half_widths_pct"]) == 1
+    # Another machine's, another network's, and what is no profile foresee nothing.
+    run.path.unlink()
+    other = replace(profile, identity=replace(profile.identity, hardware_sha256="0" * 64))
+    write_profile(tmp_path / "other.json", other, {})
+    (tmp_path / "broken.json").write_text("{")
+    assert by_earlier_profiles(run.plan, tmp_path, None) is None
+    assert by_earlier_profiles(run.plan, tmp_path / "none", None) is None
