@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kit.compare.naming import label_members, titles
 from kit.profile.cell import Cell
@@ -37,27 +37,16 @@ def summary(plan: RunPlan, left: TimeNeeded, budget_s: float | None = None) -> s
     return f"{cells}, {rounds}{more}, {_takes(left, plan.cells, suite.plan)}{bound}"
 
 
-class Foreseen(Protocol):
-    """What is foreseen of a run: see `kit.runner.plan_ahead.Ahead`."""
+class Ahead(NamedTuple):
+    """What is foreseen of a run."""
 
-    @property
-    def cycles(self) -> dict[str, int]:
-        """Of each group, in each round to come."""
-
-    @property
-    def rounds(self) -> int:
-        """In all."""
-
-    @property
-    def left_s(self) -> float:
-        """Until then."""
-
-    @property
-    def half_widths(self) -> list[float]:
-        """Of the log-ratio of each pair in the end."""
+    cycles: dict[str, int]  # key of a group -> in each of its rounds to come
+    rounds: int  # in all
+    left_s: float
+    half_widths: list[float]  # of the log-ratio of each pair in the end
 
 
-def foresight(ahead: Foreseen) -> str:
+def foresight(ahead: Ahead) -> str:
     """Return ``plan: 14 rounds, of 4 to 7 cycles from now on, leave ±1.2 % (±0.8 to ±3.1 %); about 6 minutes left``."""
     counts = sorted({*ahead.cycles.values()})
     cycles = counted(counts[0], "cycle") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} cycles"
@@ -85,7 +74,7 @@ def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     return f"{takes} plus {each}" if fits else takes
 
 
-def plan_report(plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Foreseen] | None = None) -> Report:
+def plan_report(plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Ahead] | None = None) -> Report:
     """Return the groups with their members as tables name them, the baseline marked, under the summary.
 
     `earlier`: a profile, and what it foresees; null: none was found.

@@ -163,7 +163,7 @@ def _published(profile: Profile) -> Report:
 
 def _suite(profile: Profile) -> dict[str, str]:
     suite, plan = profile.suite, profile.suite.plan
-    turns = f", of variants in turns of {plan.turn_s:g} s" if plan.turn_s else ""
+    turns = f", of like variants in turns of {plan.turn_s:g} s" if plan.turn_s else ""
     least = "" if plan.warmup_least_s is None else f"{min(plan.warmup_least_s, plan.warmup_s):g} to "
     facts = {
         "name": f"{suite.name} · {suite.sha256[:8]}",

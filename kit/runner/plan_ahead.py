@@ -28,6 +28,7 @@ from kit.profile.cell import Cell
 from kit.profile.schema import CellResult, Group, Launch, Profile, SuiteUsed
 from kit.profile.store import read_profile
 from kit.profile.unfinished import RunPlan
+from kit.report.plan_report import Ahead
 from kit.stats.estimate import ROUNDS_FOR_VERDICT
 from kit.stats.two_components import (
     GroupSeen,
@@ -49,15 +50,6 @@ class Seen(NamedTuple):
     groups: dict[str, GroupSeen]
     start_s: float  # what a round takes beside its cycles
     rounds: int
-
-
-class Ahead(NamedTuple):
-    """What is foreseen of a run."""
-
-    cycles: dict[str, int]  # key of a group -> in each of its rounds to come
-    rounds: int  # in all
-    left_s: float
-    half_widths: list[float]  # of the log-ratio of each pair in the end
 
 
 def is_look(done: int) -> bool:

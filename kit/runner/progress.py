@@ -20,11 +20,10 @@ from kit.printable import printable
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Launch
 from kit.profile.unfinished import RunPlan
-from kit.report.plan_report import foresight, summary
+from kit.report.plan_report import Ahead, foresight, summary
 from kit.report.reasons_in_words import sentence
 from kit.report.values_in_words import about, counted
 from kit.runner.interrupt import StopFlag
-from kit.runner.plan_ahead import Ahead
 from kit.runner.rounds_left import RepeatsToCome, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.runner.warm_up_and_blocks import OVERRUN_MOST

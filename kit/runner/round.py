@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kit.clock import now_ns
 from kit.compare.clean import CYCLES_LEAST, DEVICE_OTHERS, clean_cycles, disturbance
 from kit.compare.table import LaunchRow
+from kit.import_order import PATHS
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Blocks, Group, StepPlan
@@ -40,6 +41,10 @@ from kit.suites.plan import Bundle, WorkerPlan
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress
+
+
+# What sensors read whose rate within a turn is reported.
+OF_ENERGY = ("energy", "power")
 
 
 class Context(NamedTuple):
@@ -264,10 +269,20 @@ class _RoundOfBundle:
     def _turns(self, holders: Mapping[str, RoundWorker]) -> int:
         """Return in how many turns the blocks of a cycle are taken: that of the cell that can have the fewest.
 
-        It is one where cells differ in more than their variant. For 0.1 s after a switch a framework's steps take
-        longer than later, TensorFlow's by some percent more than PyTorch's: short turns would bias that ratio.
+        It is one where cells differ in more than the code that their variants load. For some tens of milliseconds after
+        a switch steps take longer, of one framework by some percent more than of another, and so may those of other
+        threads: short turns would bias that ratio. It is one, too, where a sensor of energy or power answers, which
+        needs two readings in a turn.
         """
-        if len({worker.cell(key).key_without(("variant",)) for key, worker in holders.items()}) > 1:
+        sensors = self._context.plan.sensors
+        if any(sensor.status != "unavailable" and sensor.quantity in OF_ENERGY for sensor in sensors):
+            return 1
+        kinds = set()
+        for key, worker in holders.items():
+            variant = worker.spec.variant
+            env = frozenset((name, value) for name, value in variant.env.items() if name != PATHS)
+            kinds.add((worker.cell(key).key_without(("variant",)), variant.python, variant.image, env))
+        if len(kinds) > 1:
             return 1
         return min(worker.turns_at_most(key) for key, worker in holders.items())
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from kit.backends.backend_catalog import CATALOG
 from kit.devices import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.instruments import SensorReport
@@ -67,7 +68,7 @@ WARM_UP_PART_S = 0.1
 # A part of a warm-up that is faster than all before it by this fraction was still warming up. Parts of a program that
 # is warm differ by some percent, and a block that begins a little early is one of many (docs/explanation/method.md).
 WARMING_LEAST = 0.03
-# JAX' first two steps took twice as long as its others in one start of eight.
+# Steps of seconds are parts of their own: JAX' first two, of 0.6 s, once took twice as long as its others.
 WARM_STEPS_LEAST = 4
 # A long block is asked for in parts, as its pace may change: between two the worker idles for some 0.0003 s.
 LONG_PART_S = 1.0
@@ -187,7 +188,7 @@ def is_warm(plan: StepPlan, cell: Cell, spent_ns: int, steps: int, parts_ns: Seq
     is_whole = spent_ns >= least_ns and steps >= plan.warmup_steps
     if ends_early(plan, cell) and len(parts_ns) > 1 and spent_ns >= (plan.warmup_least_s or 0.0) * 1e9:
         is_steady = parts_ns[-1] >= (1 - WARMING_LEAST) * min(parts_ns[:-1])
-        is_whole |= is_steady and steps >= min(plan.warmup_steps, WARM_STEPS_LEAST)
+        is_whole |= is_steady and steps >= _warm_steps_least(plan, cell)
     return steps >= STEPS_MAX or is_whole or spent_ns >= OVERRUN_MOST * planned_ns
 
 
@@ -201,7 +202,12 @@ def planned_warm_up_s(plan: StepPlan, cell: Cell, step_s: float = 0.0) -> float:
     if not ends_early(plan, cell):
         return max(plan.warmup_s, plan.warmup_steps * step_s)
     least_s = max(plan.warmup_least_s or 0.0, 2 * WARM_UP_PART_S)
-    return max(least_s, min(plan.warmup_steps, WARM_STEPS_LEAST) * step_s)
+    return max(least_s, _warm_steps_least(plan, cell) * step_s)
+
+
+def _warm_steps_least(plan: StepPlan, cell: Cell) -> int:
+    """Return the steps before which no warm-up ends: a user's program may compile for each of its first batches."""
+    return min(plan.warmup_steps, WARM_STEPS_LEAST) if CATALOG[cell.backend].builds_workloads else plan.warmup_steps
 
 
 def warm_up_segment(pace: Pace) -> Segment:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -30,8 +30,12 @@ SD_OF_DIFFERENCE = 1.4826
 # What a start usually keeps, as a log-ratio: 1 to 4 % in 33 pairs of three profiles. It counts like so many rounds, as
 # the spread of two or three rounds says hardly anything.
 START_SD_USUAL, ROUNDS_USUAL = 0.015, 3
-# A round has at least as many cycles as make it count, and at most so many: beyond that a program's own drift begins.
+# A round has at least as many cycles as make it count. The median of the most is known to a quarter of a cycle's
+# spread: more would cost seconds a round and hardly show.
 CYCLES_LEAST, CYCLES_MOST = 3, 24
+CYCLES = range(CYCLES_LEAST, CYCLES_MOST + 1)
+# Of a clock that shows no spread at all.
+TINY = 1e-300
 
 
 class Components(NamedTuple):
@@ -99,29 +103,28 @@ def best_cycles(groups: Mapping[str, GroupSeen], start_s: float, done: int, left
         left_s: until the end of the run; None: it ends by precision.
 
     Returns:
-        Of the numbers around which no change by one makes the intervals of all pairs narrower in the mean. Without an
-        end it is as if the run had ROUNDS_PRELIMINARY rounds.
+        The numbers of which no single one can be changed to make the intervals of all pairs narrower in the mean.
     """
-    chosen = dict.fromkeys(groups, CYCLES_LEAST)
+    # Of each group and number of cycles, how wide that makes all its intervals: the sum of half the logarithms.
+    widths = {
+        key: [sum(math.log(max(TINY, pair.of_round(cycles))) for pair in seen.pairs) / 2 for cycles in CYCLES]
+        for key, seen in groups.items()
+    }
+    pairs = max(1, sum(len(seen.pairs) for seen in groups.values()))
 
-    def mean_log_half_width(cycles: Mapping[str, int]) -> float:
-        round_s = start_s + sum(cycles[key] * seen.cycle_s for key, seen in groups.items())
-        pairs = [(pair, cycles[key]) for key, seen in groups.items() for pair in seen.pairs]
+    def mean_width(chosen: Mapping[str, int]) -> float:
+        round_s = start_s + sum(chosen[key] * seen.cycle_s for key, seen in groups.items())
+        width = sum(widths[key][cycles - CYCLES_LEAST] for key, cycles in chosen.items()) / pairs
         if left_s is None:
             # The time that a precision takes is proportional to the variance of a round, times what a round takes.
-            return math.log(round_s) / 2 + fmean(math.log(pair.of_round(count)) for pair, count in pairs) / 2
+            return width + math.log(round_s) / 2
         rounds = max(ROUNDS_FOR_VERDICT, done + int(left_s / round_s))
-        return fmean(math.log(half_width(pair, count, rounds)) for pair, count in pairs)
+        return width + math.log(t_quantile(rounds - 1.0, 1 - ALPHA / 2)) - math.log(rounds) / 2
 
-    groups = {key: seen for key, seen in groups.items() if any(pair.of_round(1) > 0 for pair in seen.pairs)}
-    if not groups:
-        return chosen
-    best, improved = mean_log_half_width(chosen), True
+    chosen, best, improved = dict.fromkeys(groups, CYCLES_LEAST), math.inf, True
     while improved:
         improved = False
-        for key in groups:
-            for cycles in range(CYCLES_LEAST, CYCLES_MOST + 1):
-                width = mean_log_half_width(chosen | {key: cycles})
-                if width < best:
-                    best, chosen, improved = width, chosen | {key: cycles}, True
+        for key, cycles in product(groups, CYCLES):
+            if (width := mean_width(chosen | {key: cycles})) < best:
+                best, chosen, improved = width, chosen | {key: cycles}, True
     return chosen

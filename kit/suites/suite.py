@@ -115,7 +115,7 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     # The interval of 8 rounds covers at 93 to 95 % even when a run stops as soon as it is narrow enough.
     rounds: RoundsFrom1 = 8
-    # With a start of 4 to 8 s, 4 to 12 cycles leave about the same interval after the same time.
+    # With a start of 4 to 8 s, 4 to 8 cycles leave about the same interval after the same time (method.md).
     cycles: RoundsFrom1 = 8
     # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
     block_s: Seconds = 0.25

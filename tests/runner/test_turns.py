@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from profile_builder import S
 from scripted_launcher import ScriptedLauncher, plan_of, suite
 
+from kit.profile.cell import Variant
+from kit.profile.instruments import SensorReport
 from kit.profile.store import read_profile, read_steps, timed_steps
 
 VARIANTS = ["base", "next", "other"]
@@ -85,6 +87,35 @@ def test_the_cell_with_the_longest_steps_decides_the_number_of_turns(conducted, 
 def test_cells_of_unlike_frameworks_have_one_turn_a_block(conducted):
     _, profile = in_turns(conducted, backends=["torch", "jax"], variants=())
     assert {turn for result in profile.cells for turn in result.launches[0].blocks.turn_count} == {1}
+
+
+@pytest.mark.parametrize(("status", "turns"), [("measured", 1), ("unavailable", 5)])
+def test_beside_a_sensor_of_energy_a_block_is_one_turn(conducted, status, turns):
+    sensor = SensorReport(
+        name="rapl.package", quantity="energy", unit="J", scope="package", source="x", status=status, counter=True
+    )
+    _, profile = in_turns(conducted, sensors=[sensor])
+    assert {turn for result in profile.cells for turn in result.launches[0].blocks.turn_count} == {turns}
+
+
+@pytest.mark.parametrize(
+    ("setting", "turns"),
+    [
+        ({"env": {"PYTHONPATH": "/new"}}, 5),
+        ({"env": {"OMP_NUM_THREADS": "1"}}, 1),
+        ({"env": {"PATH": "/new/bin"}}, 1),
+        ({"env": {"OMP_WAIT_POLICY": "active"}}, 1),
+        ({"python": "/new/bin/python"}, 1),
+        ({"image": "new"}, 1),
+    ],
+)
+def test_variants_of_other_threads_or_another_interpreter_have_one_turn_a_block(conducted, setting, turns):
+    run = conducted(cycles=2, rounds=1, backends=["torch"], variants=["base", "next"])
+    steps = replace(run.plan.suite.plan, turn_s=0.05)
+    variants = [Variant(name="base"), Variant(name="next", **setting)]
+    run.plan = replace(run.plan, suite=replace(run.plan.suite, plan=steps, variants=variants))
+    profile = run.begin(Noting(drift=0.0))
+    assert {turn for result in profile.cells for turn in result.launches[0].blocks.turn_count} == {turns}
 
 
 def test_a_stall_ends_a_cycle_for_all_its_cells_and_no_turn_is_lost(conducted):

@@ -183,6 +183,13 @@ def test_a_warm_up_ends_when_its_steps_are_no_longer_getting_faster(paces_ms, pa
     assert warm_up_of(paces_ms, PLAN) >= parts
 
 
+def test_a_users_program_has_ten_steps_as_it_may_compile_for_each_batch():
+    program = replace(CELL, backend="program")
+    assert warm_up_of([2.0], measured=program) == 2
+    assert warm_up_of([50.0], measured=program) == 5 > warm_up_of([50.0])
+    assert planned_warm_up_s(EARLY, program, 1.0) == 10.0
+
+
 def test_an_accelerator_and_ranks_warm_up_for_their_whole_time():
     for measured in (replace(CELL, device="gpu"), replace(CELL, devices=2)):
         assert warm_up_of([2.0], measured=measured) == 10
