@@ -21,6 +21,7 @@ from measuring import print_paired, worker_spec_of
 from kit import clock
 from kit.backends.backend_catalog import load
 from kit.backends.protocol import ALONE
+from kit.runner.worker_spec import usable_cpus
 from kit.worker.inputs import feed, load_inputs
 from kit.worker.messages import Segment
 from kit.worker.step_loop import run_segments
@@ -34,19 +35,17 @@ WARMUP_S = 2.0
 
 
 def built(cell):
-    """Return the cell's program, compiled, and its batches; as a member of a round has them."""
+    """Return the cell's program, compiled, and its host batches; as a member of a round has them."""
     spec = worker_spec_of(cell)
     backend = load(cell.backend)
-    backend.set_threads(spec.join.threads)
     inputs = load_inputs(cell, next(iter(spec.data.values())), spec.seed, ALONE)
     workload = workload_of(cell.workload, cell.parameters)
     program = backend.build(workload, cell, initial_weights(workload, spec.seed), spec.seed)
-    batches = feed(program, inputs.pool, cell)
     program.trace()
     program.compile()
     gc.collect()
     gc.freeze()
-    return program, batches
+    return program, inputs.pool
 
 
 def bare_loop_ns(program, batches, steps):
@@ -68,7 +67,9 @@ def kit_loop_ns(program, batches, steps):
 
 def log_ratios(cell, seconds):
     """Return ln(kit / bare) of each pair of blocks, measured in this process."""
-    program, batches = built(cell)
+    load(cell.backend).set_threads(len(usable_cpus()))
+    program, pool = built(cell)
+    batches = feed(program, pool, cell)
     end = time.monotonic() + WARMUP_S
     while time.monotonic() < end:
         pace_ns = bare_loop_ns(program, batches, STEPS_MIN)

@@ -2,21 +2,25 @@
 
     python tests/bench/bench_evidence.py [--minutes 60] [--folder bench/evidence]    measure further pieces, then judge
     python tests/bench/bench_evidence.py --minutes 0                                 judge what is known
+    taskset -c 1 python tests/bench/bench_evidence.py --part 1/2                     one of two that run at once
+    python tests/bench/bench_evidence.py --beside bursts                             further pieces beside a neighbour
 
-A piece is one `kit run` of ten minutes or so: eight rounds of mlp at three batch sizes, train and infer, in one
-framework on one thread, so that another program has another CPU to run on. Pieces follow each other in a fixed order
-until the minutes are over; a piece that is measured is not measured again. What a verdict is made of is kept of each
-piece as one line of KEPT, so that the campaign goes on at another time and on another machine, and anyone can judge it
-again: another rule judges the same lines otherwise.
+A piece is one `kit run` of some minutes: eight rounds of mlp at three batch sizes, train and infer, in one framework on
+one thread, so that another program has another CPU to run on; a round has the four cycles that it has in `quick`.
+Pieces follow each other in a fixed order until the minutes are over; a piece that is measured is not measured again.
+What a verdict is made of is kept of each piece as one line of KEPT, so that the campaign goes on at another time and on
+another machine, and anyone can judge it again: another rule judges the same lines otherwise.
 
     aa          the variants a, b, c, d are alike. Decisions are of disjoint rounds (k at a time) and the disjoint
                 pairs a, b and c, d: no block is in two decisions of one k
     planted     of a base, and of variants whose steps are delayed by 1, 2, 3 and 5 % (the wait stamps itself)
-    ten         base and 1 % alone, train in PyTorch, for ten minutes
+    ten         base and 1 % alone, train, for ten minutes, as `kit run` measures two variants
 
     false alarm       a decision that says "faster" or "slower"; with the exact binomial interval (Clopper and Pearson)
     "same"            decisions that say so: of like variants they are right
     holds             decisions whose 95 % interval holds the truth: 1, or what was injected
+    smallest          the difference that nine of ten runs so long call one, by the spread of their rounds (`ten`): the
+                      power of the t-test of the mean over rounds is 0.9 (scipy.stats.nct)
     lag 1             correlation of the log-ratio of a round with that of the next in its run, pooled over runs
     sessions          runs of one cell against each other, as `kit compare` judges single runs at different times
 """
@@ -26,6 +30,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import statistics
 import sys
 import time
@@ -36,7 +41,10 @@ from pathlib import Path
 import numpy as np
 from bench_self import share, spread
 from measuring import printed
-from neighbours import measure
+from neighbours import KINDS as NEIGHBOURS
+from neighbours import Neighbour, measure, wall_path
+from scipy.optimize import brentq
+from scipy.stats import nct, t
 
 from kit.compare.metrics import METRICS, value
 from kit.compare.notes import read_run
@@ -52,6 +60,8 @@ FRAMEWORKS = ("torch", "jax", "tensorflow")
 KINDS = (("aa",), ("planted",), ("aa",), ("ten",))
 DECISION_ROUNDS = (3, 4, 8)
 PLANTED_PCT = (1, 2, 3, 5)
+SMALLEST_IN_S = (60, 120, 240, 600)
+POWER = 0.9
 SUITE = """
 name = "{name}"
 title = "Evidence"
@@ -64,7 +74,7 @@ batches = [{batches}]
 threads = [1]
 [measure]
 rounds = 8
-cycles = 6
+{cycles}
 share = ["task", "batch"]
 """
 LIKE_PAIRS = ("a/b", "c/d")
@@ -78,38 +88,42 @@ VARIANTS = {
 def suite_of(kind, backend):
     """Return the suite file of a piece."""
     tasks, batches = ('"train"', "128") if kind == "ten" else ('"train", "infer"', "64, 128, 256")
+    cycles = "" if kind == "ten" else "cycles = 4"
     tables = [f"[variants.{name}]\nslowdown_pct = {pct}.0\n" for name, pct in VARIANTS[kind].items()]
-    return SUITE.format(name=kind, backend=backend, tasks=tasks, batches=batches) + "\n".join(tables)
+    return SUITE.format(name=kind, backend=backend, tasks=tasks, batches=batches, cycles=cycles) + "\n".join(tables)
 
 
 def pieces():
     """Yield the pieces without end: number, kind, framework."""
     for number in count():
         for kind in KINDS[number % len(KINDS)]:
-            for backend in FRAMEWORKS if kind != "ten" else ("torch",):
+            for backend in FRAMEWORKS:
                 yield number, kind, backend
 
 
-def measure_pieces(folder, minutes):
-    """Measure the pieces that are not in KEPT until the minutes are over; what has begun is finished."""
+def measure_pieces(folder, minutes, part, beside):
+    """Measure the pieces of a part that are not in KEPT until the minutes are over; what has begun is finished."""
     done = {line["piece"] for line in kept()}
     end_s = time.monotonic() + 60 * minutes
     folder.mkdir(parents=True, exist_ok=True)
-    for number, kind, backend in pieces():
+    of_part, parts = map(int, part.split("/"))
+    for place, (number, kind, backend) in enumerate(pieces()):
         if time.monotonic() >= end_s:
             return
-        name = f"{number:03d}-{kind}-{backend}"
-        if name in done:
+        name = f"{number:03d}-{kind}-{backend}" + (f"-{beside}" if beside else "")
+        if name in done or place % parts != of_part:
             continue
         suite = folder / f"{kind}-{backend}.toml"
         suite.write_text(suite_of(kind, backend))
         words = [str(suite), "--data", "synthetic"]
         words += ["--budget", "600", "--until-precision", "0.1"] if kind == "ten" else []
         path = folder / f"{name}.json"
-        measure(path, words)
+        measure(path, words, Neighbour(beside, seed=place) if beside else None)
+        seconds = json.loads(wall_path(path).read_text())["wall_s"]
         KEPT.parent.mkdir(parents=True, exist_ok=True)
+        line = {**reduced(name, read_profile(path)), "seconds": round(seconds, 1)}
         with KEPT.open("a") as lines:
-            lines.write(json.dumps(reduced(name, read_profile(path)), separators=(",", ":")) + "\n")
+            lines.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def reduced(name, profile):
@@ -271,13 +285,40 @@ def print_sessions(lines):
     printed(rows)
 
 
+def smallest(sd, rounds):
+    """Return the difference of logarithms that a t-test of the mean of so many rounds finds with POWER."""
+    edge, root = t.ppf(0.975, rounds - 1), math.sqrt(rounds)
+    found = brentq(lambda size: nct.sf(edge, rounds - 1, size) - POWER, 0.0, 100.0)
+    return sd * found / root
+
+
+def print_smallest(lines):
+    rows = [("smallest found in 9 of 10", "rounds", "s a round", "SD", *(f"{s} s" for s in SMALLEST_IN_S))]
+    for line in lines:
+        for group in groups_of([line], "ten"):
+            logs = group["pairs"]["base/plus-1"]
+            round_s, sd = line["seconds"] / len(logs), statistics.stdev(logs)
+            sizes = [
+                f"{100 * math.expm1(smallest(sd, int(seconds / round_s))):.1f} %" if seconds > 3 * round_s else ""
+                for seconds in SMALLEST_IN_S
+            ]
+            beside = " ".join(line["piece"].split("-")[3:])
+            name = f"{line['cpu']}, {group['cell']}" + (f", beside {beside}" if beside else "")
+            rows.append((name, len(logs), f"{round_s:.1f}", f"{100 * sd:.1f} %", *sizes))
+    printed(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="no piece begins later (default: 60)")
     parser.add_argument("--folder", type=Path, default=Path("bench/evidence"), help="of the profiles")
+    parser.add_argument("--part", default="0/1", help="which of how many that run at once, such as 1/2")
+    parser.add_argument("--beside", choices=NEIGHBOURS, help="a neighbour that is there all the time")
     arguments = parser.parse_args()
+    if not re.fullmatch(r"\d+/[1-9]\d*", arguments.part):
+        parser.error("--part: give two numbers, such as 1/2")
     if arguments.minutes > 0:
-        measure_pieces(arguments.folder, arguments.minutes)
+        measure_pieces(arguments.folder, arguments.minutes, arguments.part, arguments.beside)
     lines = kept()
     if not lines:
         sys.exit(f"no piece is known: {KEPT} is not there; give --minutes")
@@ -290,6 +331,8 @@ def main():
     for kind, title in (("planted", "planted"), ("ten", "planted, ten minutes")):
         print()
         print_planted(lines, kind, title)
+    print()
+    print_smallest(lines)
     print()
     print_sessions(lines)
 
