@@ -73,7 +73,9 @@ def facts_of(profile: Profile) -> tuple[RunFacts, dict[str, str]]:
     shared = f", processes shared over {', '.join(suite.process_axes)}" if suite.process_axes else ""
     steps = suite.plan
     least = "" if steps.warmup_least_s is None else f"{min(steps.warmup_least_s, steps.warmup_s):g} to "
-    turns = f" in turns of {steps.turn_s:g} s" if steps.turn_s else ""
+    launches = (launch for result in profile.cells for launch in result.launches)
+    took_short_turns = any(launch.blocks.turn_count[:1] > [1] for launch in launches)
+    turns = f" in turns of {steps.turn_s:g} s" if took_short_turns else ""
     warm_up = f"after {least}{steps.warmup_s:g} s of warm-up"
     plan = f"{steps.cycles} blocks of {steps.block_s:g} s{turns} {warm_up}{shared}"
     recorded: RunFacts = {

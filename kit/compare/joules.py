@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kit.compare.runs import Sample
-from kit.compare.table import LaunchRow, known_mean
+from kit.compare.table import LaunchRow, known_mean, showing_start
 from kit.devices import DEVICES
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, Value
@@ -170,9 +170,7 @@ def _highest_w(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float | None:
 def _compile_j(_drawn: object, sample: Sample) -> float | None:
     """Return the mean joules from the build to the first step done, idle included."""
     joules_j = []
-    for launch in sample.figures:
-        if launch.record.failure is not None or launch.record.reused_compilation:
-            continue
+    for launch in showing_start(launch for launch in sample.figures if launch.record.failure is None):
         entries = launch_entries(launch, "compile")
         if (power_w := device_power_w(entries)) is not None:
             joules_j.append(power_w * entries[0].block_ns / 1e9)

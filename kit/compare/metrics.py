@@ -36,6 +36,7 @@ from kit.compare.table import (
     SustainedStep,
     counted,
     known_mean,
+    showing_start,
     sustained_step,
 )
 from kit.errors import KitError
@@ -124,12 +125,13 @@ def details(sample: Sample) -> dict[str, Value]:
     return columns
 
 
-def phases_ns(launches: Iterable[LaunchRow]) -> dict[str, float]:
-    """Return each phase's median duration; of compilations only of those that reused nothing."""
+def phases_ns(launches: Sequence[LaunchRow]) -> dict[str, float]:
+    """Return each phase's median duration; of compilations only of launches that show how the program starts."""
     durations = defaultdict(list)
+    starts = showing_start(launches)
     for launch in launches:
         for phase in launch.record.phases:
-            if not (launch.record.reused_compilation and phase.name in COMPILE_PHASES):
+            if phase.name not in COMPILE_PHASES or launch in starts:
                 durations[phase.name].append(phase.duration_ns)
     return {name: statistics.median(times_ns) for name, times_ns in durations.items()}
 
@@ -270,24 +272,13 @@ def _latency_ns(sample: Sample) -> float | None:
     return next((float(median_ns) for (median_ns, _), steps in zip(waited, so_far, strict=True) if steps >= half), None)
 
 
-def _was_never_first(sample: Sample) -> bool:
-    """Return whether the process of every launch had run another program before this one."""
-    launches = sample.good
-    return sample.once("was_never_first", lambda: bool(launches) and all(launch.is_warm for launch in launches))
-
-
-def _is_of_first(sample: Sample, launch: LaunchRow) -> bool:
-    """Return whether a launch shows how a program starts: where it was ever the first of its process, only then."""
-    return not launch.record.reused_compilation and (not launch.is_warm or _was_never_first(sample))
-
-
 def start_ns(sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time from the process's start to the first step done; of a later program of it, from its own data on.
 
     Null where the start of the process was not measured.
     """
     phases: dict[str, int] = {phase.name: phase.duration_ns for phase in launch.record.phases}
-    if not _is_of_first(sample, launch):
+    if launch not in sample.starts:
         return None
     if launch.is_warm:
         return sum(phases.get(name, 0) for name in START_PHASES if name not in PROCESS_PHASES)
@@ -296,23 +287,16 @@ def start_ns(sample: Sample, launch: LaunchRow) -> int | None:
 
 def compile_ns(sample: Sample, launch: LaunchRow) -> int | None:
     """Return the time of trace, compilation and first step together; null where an earlier compilation was reused."""
-    if not _is_of_first(sample, launch):
+    if launch not in sample.starts:
         return None
     return sum([phase.duration_ns for phase in launch.record.phases if phase.name in COMPILE_PHASES]) or None
 
 
 def _median_of_start(observe: Callable[[Sample, LaunchRow], int | None]) -> Callable[[Sample], float | None]:
-    """Return how a time before the first block is read: of launches that count, else of all that finished.
-
-    Where later rounds reuse compilations, the only one with such a time may be a round that others disturbed.
-    """
+    """Return how a time before the first block is read."""
 
     def read(sample: Sample) -> float | None:
-        times_ns = [time_ns for launch in sample.good if (time_ns := observe(sample, launch)) is not None]
-        if not times_ns:
-            finished = [launch for launch in sample.launches if launch.record.failure is None]
-            if any(launch.record.reused_compilation for launch in finished):
-                times_ns = [time_ns for launch in finished if (time_ns := observe(sample, launch)) is not None]
+        times_ns = [time_ns for launch in sample.starts if (time_ns := observe(sample, launch)) is not None]
         return statistics.median(times_ns) if times_ns else None
 
     return read
@@ -427,7 +411,7 @@ _METRICS = [
     Metric("start_ns", "start", "s", start_ns, read=_median_of_start(start_ns), mark="warm_start", **WITH_FASTER),
     Metric("compile_ns", "compile", "s", compile_ns, read=_median_of_start(compile_ns), shown="table",
            mark="warm_start", **WITH_FASTER),
-    Metric("warm_start", holds=bool, read=_was_never_first, runs=any),
+    Metric("warm_start", holds=bool, read=lambda sample: sample.was_never_first, runs=any),
     Metric("peak_memory_b", "peak memory", "b", _memory_b, max, holds=int, runs=max, compare="ratio",
            mark="process_shared"),
     Metric("process_shared", holds=bool, observe=lambda _, launch: launch.is_shared, over=any, runs=any),

@@ -31,7 +31,7 @@ from kit.compare.contradictions import against_mode, left_out
 from kit.compare.modes import Modes, fill_modes
 from kit.compare.naming import label_members
 from kit.compare.rows import Headline, Note
-from kit.compare.table import BlockTable, LaunchRow
+from kit.compare.table import BlockTable, LaunchRow, showing_start
 from kit.printable import printable_line
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
@@ -109,6 +109,21 @@ class Sample:
             self._known[what] = compute()
         value: T = self._known[what]
         return value
+
+    @cached_property
+    def starts(self) -> Sequence[LaunchRow]:
+        """The launches that show how it starts: of those that count, else of all that finished where some reuse it.
+
+        Where later rounds reuse compilations, the only one that shows them may be a round that others disturbed.
+        """
+        finished = [launch for launch in self.launches if launch.record.failure is None]
+        is_reused = any(launch.record.reused_compilation for launch in finished)
+        return showing_start(self.good) or (showing_start(finished) if is_reused else [])
+
+    @property
+    def was_never_first(self) -> bool:
+        """Whether the processes that show how it starts had all run another program before it."""
+        return bool(self.starts) and all(launch.is_warm for launch in self.starts)
 
     @cached_property
     def others_pct(self) -> float | None:

@@ -299,6 +299,12 @@ class BlockTable:
             yield from launches
 
 
+def showing_start(launches: Iterable[LaunchRow]) -> list[LaunchRow]:
+    """Return the launches that show how a program starts: that compile anew, in new processes where any is in one."""
+    anew = [launch for launch in launches if not launch.record.reused_compilation]
+    return [launch for launch in anew if not launch.is_warm] or anew
+
+
 def times_ns(blocks: Blocks, by: By = "step") -> list[float]:
     """Return the time of each of some blocks; nan where no step was waited for by itself."""
     if by == "step":

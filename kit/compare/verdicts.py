@@ -253,18 +253,18 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
     if sample.cell.key_without(axis) != base.cell.key_without(axis) or not sample.cell.in_blocks:
         return None
     logs, base_ns = log_ratios(step, sample, base), value(base, "step_ns")
-    pairs = {
-        a.round: (a, b)
+    # In a round that shows how one starts, the other may be a later program of its process: then neither counts.
+    extra_ns = {
+        a.round: (compile_ns(sample, a) or 0) - (compile_ns(base, b) or 0)
         for a, b in launch_pairs(sample, base)
-        if a.round in logs and not (a.record.reused_compilation or b.record.reused_compilation)
+        if a.round in logs and a in sample.starts and b in base.starts
     }
-    if not pairs or not base_ns:
+    if not extra_ns or not base_ns:
         return None
-    extra_ns = [(compile_ns(sample, a) or 0) - (compile_ns(base, b) or 0) for a, b in pairs.values()]
-    mean = fmean(logs[number] for number in pairs)
+    mean = fmean(logs[number] for number in extra_ns)
     ratio = bounded_exp(mean)
-    saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in pairs]
-    return break_even(extra_ns, saving_ns, steps.versus(name, baseline).verdict)
+    saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in extra_ns]
+    return break_even([*extra_ns.values()], saving_ns, steps.versus(name, baseline).verdict)
 
 
 def _is_another_mode(sample: Sample) -> bool:

@@ -20,7 +20,7 @@ mlp train: is new more than 3 % slower than old? yes: 5.1 ± 1.2 % slower (12 ro
 mlp train: is new more than 3 % slower than old? no: at most 2.6 % slower, one-sided (9 rounds)
 … not known yet: 2.2 ± 11 % slower after 3 rounds; about 14 more rounds (6 minutes) for ±3 %
 … not known: 2.9 ± 1.2 % slower (9 rounds); about 30 more rounds (12 minutes) would decide
-mlp train: new against old: 5.1 ± 1.2 % slower (12 rounds); about 34 more rounds (14 minutes) would halve the interval
+mlp train: new against old: 5.1 ± 1.2 % slower (12 rounds); 46 rounds (19 minutes) would halve the interval
 """
 
 from __future__ import annotations
@@ -387,7 +387,7 @@ def ab_answers(comparison: Comparison, precision_pct: float, round_s: float | No
 
 
 def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
-    """Return what was found, and what half the interval costs, of each row that `ab_answers` answers for.
+    """Return what was found, and what half the interval costs, of each group of two that `ab_answers` answers for.
 
     Args:
         comparison: of one run.
@@ -395,7 +395,8 @@ def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
     """
     lines = []
     for group in comparison.groups if comparison.kind == "cells" else ():
-        base = next((row for row in group.rows if row.is_baseline), None)
+        # Of more than two the table is the answer.
+        base = next((row for row in group.rows if row.is_baseline and len(group.rows) == 2), None)  # noqa: PLR2004
         for row in group.rows:
             versus = row.versus
             if base is None or row is base or versus is None or versus.ratio is None:
@@ -408,15 +409,14 @@ def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
 
 
 def _to_halve(versus: Estimate, round_s: float | None) -> str:
-    """Return ``; about 24 more rounds (9 minutes) would halve the interval``; empty where more rounds do not help."""
+    """Return ``; 32 rounds (12 minutes) would halve the interval``; empty where more rounds do not help."""
     if not versus.has_interval or versus.modes is not None or versus.contention_pct is not None or not versus.se_log:
         return ""
     needed = rounds_for(versus, versus.half_width(1 - ALPHA) / 2, 1 - ALPHA)
-    if needed is None:
+    if needed is None or needed > ROUNDS_SHOWN_MAX:
         return ""
-    more = max(1, needed - versus.count)
-    minutes = "" if round_s is None else f" ({counted(math.ceil(more * round_s / 60), 'minute')})"
-    return f"; about {counted(more, 'more round')}{minutes} would halve the interval"
+    minutes = "" if round_s is None else f" ({counted(math.ceil(needed * round_s / 60), 'minute')})"
+    return f"; {counted(max(needed, versus.count + 1), 'round')}{minutes} would halve the interval"
 
 
 def _ab_answer(row: Row, shown: SlowerBy, precision_pct: float, round_s: float | None, more_rounds: int | None) -> str:

@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kit.compare.clean import count_blocks
 from kit.compare.metrics import METRICS
 from kit.compare.ratios import cycle_log_ratios, series
@@ -25,10 +27,11 @@ from kit.compare.runs import Sample, group_samples
 from kit.compare.same_code import blocked_by_code
 from kit.errors import KitError
 from kit.profile.cell import Cell
-from kit.profile.schema import CellResult, Group, Launch, Profile, SuiteUsed
+from kit.profile.schema import CellResult, Group, Launch, StepPlan, SuiteUsed
 from kit.profile.store import read_profile
 from kit.profile.unfinished import RunPlan
 from kit.report.plan_report import Ahead
+from kit.runner.rounds_left import ROUNDS_MAX
 from kit.stats.estimate import ROUNDS_FOR_VERDICT
 from kit.stats.two_components import (
     GroupSeen,
@@ -37,6 +40,7 @@ from kit.stats.two_components import (
     half_width,
     rounds_for_half_width,
 )
+from kit.suites.plan import Bundle
 
 # Before a run only so many profiles are read, the newest first: a folder may have thousands.
 PROFILES_READ = 20
@@ -68,11 +72,11 @@ def seen_in(suite: SuiteUsed, groups: Iterable[Group], cells: Sequence[Cell], la
         for number in numbers:
             windows = [launch.blocks.windows() for launch in of_group if launch.round == number and launch.gave_number]
             ran = max((len(launch.blocks.cycle) for launch in of_group if launch.round == number), default=0)
-            if ran and all(windows):
+            if pairs and ran and all(windows):
                 seconds = (max(of[-1][1] for of in windows) - min(of[0][0] for of in windows)) / 1e9
                 cycles_s[number] += seconds
                 each_s.append(seconds / ran)
-        if pairs and each_s:
+        if each_s:
             known[group.key] = GroupSeen(pairs, fmean(each_s))
     rounds_s = {number: _round_s([launch for launch in launches if launch.round == number]) for number in numbers}
     start_s = fmean(max(0.0, rounds_s[number] - cycles_s[number]) for number in numbers) if numbers else 0.0
@@ -111,19 +115,33 @@ def logs_by_cycle(
     ]
 
 
-def look_ahead(plan: RunPlan, launches: Sequence[Launch], left_s: float | None) -> Ahead | None:
+def look_ahead(
+    plan: RunPlan,
+    bundles: Iterable[Bundle],
+    launches: Sequence[Launch],
+    rounds_s: Sequence[float],
+    left_s: float | None,
+) -> Ahead | None:
     """Return what is foreseen of a run after some of its rounds; None where they show nothing.
 
     Args:
         plan: of a run that ends by a precision or a budget.
+        bundles: of its next round.
         launches: of the rounds so far.
+        rounds_s: what those of them took that this process has run.
         left_s: of the budget; None: there is none.
     """
     suite = plan.suite
-    seen = seen_in(suite, plan.groups, plan.cells, launches)
+    groups = [group for bundle in bundles for group in bundle.groups]
+    seen = seen_in(suite, groups, plan.cells, launches)
     if not seen.groups:
         return None
-    cycles = best_cycles(seen.groups, seen.start_s, seen.rounds, left_s)
+    if rounds_s:
+        # Idle stretches, too, which no launch knows of.
+        cycles_s = sum(suite.plan.cycles * group.cycle_s for group in seen.groups.values())
+        seen = seen._replace(start_s=max(seen.start_s, rounds_s[0] - cycles_s))
+    most = suite.rounds if suite.precision_pct is None else ROUNDS_MAX
+    cycles = best_cycles(seen.groups, seen.start_s, seen.rounds, left_s, most)
     if suite.precision_pct is None:
         # A budget bounds what was planned, and does not make more of it.
         cycles = {key: min(count, suite.plan.cycles) for key, count in cycles.items()}
@@ -142,17 +160,35 @@ def foreseen(
         precision_pct: at which it ends; None: after the planned rounds.
         left_s: when it ends at the latest; None: there is no budget.
     """
-    round_s = seen.start_s + sum(cycles[key] * group.cycle_s for key, group in seen.groups.items())
-    pairs = [(pair, cycles[key]) for key, group in seen.groups.items() for pair in group.pairs]
-    rounds = planned
-    if precision_pct is not None:
-        most = math.log1p(precision_pct / 100)
-        rounds = max(rounds_for_half_width(pair, count, most) for pair, count in pairs)
-    more = max(0, rounds - seen.rounds)
+    more = {
+        key: max(0, _rounds_of(group, cycles[key], planned, precision_pct) - seen.rounds)
+        for key, group in seen.groups.items()
+    }
+
+    def seconds(rounds: int) -> float:
+        """A group that is precise enough is in no further round."""
+        of_groups = (min(rounds, more[key]) * cycles[key] * group.cycle_s for key, group in seen.groups.items())
+        return rounds * seen.start_s + sum(of_groups)
+
+    rounds = max(more.values())
     if left_s is not None:
-        more = min(more, math.ceil(max(0.0, left_s) / round_s))  # a round that has begun is finished
-    whole = max(FIRST_LOOK, seen.rounds + more)
-    return Ahead(cycles, seen.rounds + more, more * round_s, [half_width(pair, count, whole) for pair, count in pairs])
+        # A round that has begun is finished.
+        rounds = next((count for count in range(rounds) if seconds(count) >= left_s), rounds)
+    ends = [
+        half_width(pair, cycles[key], max(FIRST_LOOK, seen.rounds + min(rounds, more[key])))
+        for key, group in seen.groups.items()
+        for pair in group.pairs
+    ]
+    return Ahead(cycles, seen.rounds + rounds, seconds(rounds), ends)
+
+
+def _rounds_of(group: GroupSeen, cycles: int, planned: int, precision_pct: float | None) -> int:
+    """Return after how many rounds a group is at its end."""
+    if precision_pct is None:
+        return planned
+    most = math.log1p(precision_pct / 100)
+    needed = max(rounds_for_half_width(pair, cycles, most) for pair in group.pairs)
+    return min(max(planned, needed), ROUNDS_MAX)
 
 
 class Earlier(NamedTuple):
@@ -163,8 +199,8 @@ class Earlier(NamedTuple):
 
 
 def by_earlier_profiles(plan: RunPlan, folder: Path, budget_s: float | None) -> Earlier | None:
-    """Return what the newest profile in a folder foresees that measured all groups of a plan on this hardware."""
-    hardware, keys = plan.identity.hardware_sha256, {group.key for group in plan.groups}
+    """Return what the newest profile in a folder foresees that measured the cells of a plan alike, on this hardware."""
+    hardware, keys = plan.identity.hardware_sha256, {cell.key for cell in plan.cells}
     paths = list[tuple[float, Path]]()
     with suppress(OSError):
         paths = [(path.stat().st_mtime, path) for path in folder.glob("*.json")]
@@ -173,16 +209,18 @@ def by_earlier_profiles(plan: RunPlan, folder: Path, budget_s: float | None) -> 
             profile = read_profile(path)
         except (KitError, OSError):
             continue
-        if profile.identity.hardware_sha256 == hardware and keys <= {group.key for group in profile.groups}:
-            seen = _seen_of(profile, keys)
-            if seen.groups.keys() == keys and seen.rounds >= ROUNDS_FOR_VERDICT:
-                cycles = dict.fromkeys(keys, plan.suite.plan.cycles)
+        is_alike = profile.identity.hardware_sha256 == hardware and _steps_alike(profile.suite.plan, plan.suite.plan)
+        if is_alike and keys <= {result.key for result in profile.cells}:
+            launches = [launch for result in profile.cells if result.key in keys for launch in result.launches]
+            seen = seen_in(profile.suite, plan.groups, plan.cells, launches)
+            if seen.groups.keys() == {group.key for group in plan.groups} and seen.rounds >= ROUNDS_FOR_VERDICT:
+                cycles = dict.fromkeys(seen.groups, plan.suite.plan.cycles)
                 begun = seen._replace(rounds=0)
                 return Earlier(path, foreseen(begun, cycles, plan.suite.rounds, plan.suite.precision_pct, budget_s))
     return None
 
 
-def _seen_of(profile: Profile, keys: Iterable[str]) -> Seen:
-    groups = [group for group in profile.groups if group.key in keys]
-    launches = [launch for result in profile.cells for launch in result.launches]
-    return seen_in(profile.suite, groups, [result.cell for result in profile.cells], launches)
+def _steps_alike(plan: StepPlan, other: StepPlan) -> bool:
+    """Return whether the launches of both measure alike, however many cycles they have and whatever joules need."""
+    alike, other_alike = (replace(each, cycles=1, energy_s=0.0, energy_rounds="last") for each in (plan, other))
+    return alike == other_alike

@@ -271,9 +271,11 @@ class _RoundOfBundle:
 
         It is one where cells differ in more than the code that their variants load. For some tens of milliseconds after
         a switch steps take longer, of one framework by some percent more than of another, and so may those of other
-        threads: short turns would bias that ratio. It is one, too, where a sensor of energy or power answers, which
-        needs two readings in a turn.
+        threads: short turns would bias that ratio. It is one, too, of a cell that nobody alternates with, and where a
+        sensor of energy or power answers, which needs two readings in a turn.
         """
+        if len(holders) == 1:
+            return 1
         sensors = self._context.plan.sensors
         if any(sensor.status != "unavailable" and sensor.quantity in OF_ENERGY for sensor in sensors):
             return 1

@@ -39,6 +39,7 @@ from kit.runner.worker_processes import Asked, Ranks
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache, usable_cpus
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
+from kit.suites.plan import Bundle
 from kit.workloads.workload_catalog import resolve_data
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class RunUnderWay:
                 # What follows the planned rounds is for a precision, or in place of rounds that others disturbed.
                 return number >= self.plan.suite.rounds and not self.lost
             if (has_budget or self.plan.suite.precision_pct is not None) and (is_look(number) or not begun):
-                context = self._looked_ahead(context, deadline_ns)
+                context = self._looked_ahead(context, shared, deadline_ns)
             begun, begin_ns = True, now_ns()
             context.progress.round_begins(number, shared)
             if self.plan.suite.reuse_compiled:
@@ -228,10 +229,10 @@ class RunUnderWay:
             context.progress.round_done(number, round_launches, repeats)
         return not self.lost
 
-    def _looked_ahead(self, context: Context, deadline_ns: int | None) -> Context:
+    def _looked_ahead(self, context: Context, shared: Sequence[Bundle], deadline_ns: int | None) -> Context:
         """Return the context with the cycles of the rounds to come, and say what is foreseen."""
         left_s = None if deadline_ns is None else max(0.0, (deadline_ns - now_ns()) / 1e9)
-        ahead = look_ahead(self.plan, self.launches, left_s)
+        ahead = look_ahead(self.plan, shared, self.launches, self.rounds_s, left_s)
         if ahead is None:
             return context
         context.progress.looked_ahead(ahead)

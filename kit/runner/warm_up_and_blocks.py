@@ -41,8 +41,6 @@ STEPS_MAX = 200_000
 TIMED_MIN = 2
 # A turn of fewer steps is mostly lead-in: then a block has fewer turns, or one.
 TURN_STEPS = 8
-# The lead-in of one of several turns. Cells that are like each other take alike steps after it.
-TURN_LEAD_IN_S = 0.01
 # A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
 # times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.
 OVERRUN_MOST = 4
@@ -252,7 +250,6 @@ def block_segments(pace: Pace, seconds: float, lead_in_s: float, turns: int = 1)
     Of several turns they are one turn's, which may use up the limit of the whole block: one stall would cut it else.
     """
     turn_s = seconds / turns
-    lead_in_s = lead_in_s if turns == 1 else min(lead_in_s, TURN_LEAD_IN_S)
     waited_s = turn_s if not pace.pipelined_ns else turn_s * LATENCY_FRACTION
     segments = [
         _planned_waited(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace),

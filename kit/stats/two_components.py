@@ -19,7 +19,7 @@ from itertools import combinations, product
 from statistics import fmean, median
 from typing import NamedTuple
 
-from kit.stats.estimate import ALPHA, ROUNDS_FOR_VERDICT, ROUNDS_FORESEEN, ROUNDS_PRELIMINARY, t_quantile
+from kit.stats.estimate import ALPHA, ROUNDS_FORESEEN, ROUNDS_PRELIMINARY, t_quantile
 
 # The variance of the median of 1, 2, 3 … normal values over that of their mean. Of many values it is pi / 2; of few it
 # is less, and less still of an even number, whose median is a mean of two.
@@ -28,7 +28,7 @@ MEDIAN_VARIANCE_OF_MANY = math.pi / 2
 # The standard deviation of the difference of two normal values over the median of its absolute value.
 SD_OF_DIFFERENCE = 1.4826
 # What a start usually keeps, as a log-ratio: 1 to 4 % in 33 pairs of three profiles. It counts like so many rounds, as
-# the spread of two or three rounds says hardly anything.
+# the spread of two or three rounds says hardly anything. Eight rounds say it by themselves.
 START_SD_USUAL, ROUNDS_USUAL = 0.015, 3
 # A round has at least as many cycles as make it count. The median of the most is known to a quarter of a cycle's
 # spread: more would cost seconds a round and hardly show.
@@ -78,8 +78,8 @@ def components(rounds: Sequence[Sequence[float]]) -> Components | None:
     level = fmean(medians)
     between = sum((value - level) ** 2 for value in medians) / (len(medians) - 1)
     start = max(0.0, between - cycle * median_variance(count))
-    weight = len(medians) - 1
-    return Components((weight * start + ROUNDS_USUAL * START_SD_USUAL**2) / (weight + ROUNDS_USUAL), cycle)
+    weight, usual = len(medians) - 1, ROUNDS_USUAL if len(medians) < ROUNDS_PRELIMINARY else 0
+    return Components((weight * start + usual * START_SD_USUAL**2) / (weight + usual), cycle)
 
 
 def half_width(pair: Components, cycles: int, rounds: int) -> float:
@@ -93,14 +93,17 @@ def rounds_for_half_width(pair: Components, cycles: int, most: float) -> int:
     return next((rounds for rounds in candidates if half_width(pair, cycles, rounds) <= most), ROUNDS_FORESEEN)
 
 
-def best_cycles(groups: Mapping[str, GroupSeen], start_s: float, done: int, left_s: float | None) -> dict[str, int]:
+def best_cycles(
+    groups: Mapping[str, GroupSeen], start_s: float, done: int, left_s: float | None, most: int = ROUNDS_FORESEEN
+) -> dict[str, int]:
     """Return how many cycles each group should have in the rounds to come.
 
     Args:
         groups: by key.
         start_s: what a round takes beside its cycles.
-        done: rounds that have run.
+        done: rounds that have run, two at least.
         left_s: until the end of the run; None: it ends by precision.
+        most: rounds after which it ends in any case.
 
     Returns:
         The numbers of which no single one can be changed to make the intervals of all pairs narrower in the mean.
@@ -118,8 +121,9 @@ def best_cycles(groups: Mapping[str, GroupSeen], start_s: float, done: int, left
         if left_s is None:
             # The time that a precision takes is proportional to the variance of a round, times what a round takes.
             return width + math.log(round_s) / 2
-        rounds = max(ROUNDS_FOR_VERDICT, done + int(left_s / round_s))
-        return width + math.log(t_quantile(rounds - 1.0, 1 - ALPHA / 2)) - math.log(rounds) / 2
+        # Whole rounds would let a last one that only just begins decide. One begins however little is left.
+        more = max(TINY, min(most - done, max(left_s, start_s) / round_s))
+        return width + math.log(t_quantile(done + more - 1.0, 1 - ALPHA / 2)) - math.log(more) / 2
 
     chosen, best, improved = dict.fromkeys(groups, CYCLES_LEAST), math.inf, True
     while improved:

@@ -167,11 +167,13 @@ def _check_baseline(request: RunRequest, suite: Suite, cells: Iterable[Cell]) ->
 def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_file: Iterable[str] = ()) -> Plan:
     """Return the plan of these cells of a suite, measured as is requested."""
     measure, precision_pct = suite.measure, request.precision_pct
+    # When a compilation pays back is told by programs that are the first of their process, in each round.
+    share = [] if "compile_mode" in suite.compared else measure.share
     used = SuiteUsed(
         name=suite.name,
         sha256=suite.sha256,
         compare=suite.compared,
-        process_axes=measure.share,
+        process_axes=share,
         rounds=measure.rounds if precision_pct is None else ROUNDS_PRELIMINARY,
         precision_pct=precision_pct,
         plan=measure.plan(),

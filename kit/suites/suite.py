@@ -106,6 +106,10 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     device_counts: list[DevicesFrom1] = msgspec.field(default_factory=lambda: [1])  # that share a batch
 
 
+# PyTorch needs up to 0.7 s; most programs are warm after 0.2 s (docs/trust/measurements.md).
+WARMUP_LEAST_S, WARMUP_S = 0.1, 1.0
+
+
 class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rounds, and what a round is; docs/explanation/method.md has the evidence for the defaults.
 
@@ -119,13 +123,14 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cycles: RoundsFrom1 = 8
     # Long enough for some steps of most networks, short against the seconds in which a machine's speed changes.
     block_s: Seconds = 0.25
-    # A machine's speed changes within a second: variants that alternate sooner share more of it (bench_turns.py).
-    turn_s: Seconds = 0.05
+    # A machine's speed changes within a second: variants that alternate sooner share more of it (bench_builds.py). Four
+    # turns make a block, and each has a lead-in of a third: after a switch steps take longer for some 20 ms.
+    turn_s: Seconds = 0.0625
     # After a switch the first step takes up to twice as long, the next up to 7 % longer; 100 ms gave the same as 20.
     lead_in_s: Seconds = 0.02
-    # A warm-up ends between these two, when its own steps are no longer getting faster.
-    warmup_least_s: Seconds = 0.1
-    warmup_s: Seconds = 1.0
+    # A warm-up ends between these two, when its own steps are no longer getting faster. One whose length is set has it.
+    warmup_least_s: Seconds | None = None  # null: WARMUP_LEAST_S, or as long as `warmup_s`
+    warmup_s: Seconds | None = None  # null: WARMUP_S
     warmup_steps: CountFrom1 = 10
     epochs: RoundsFrom1 = 1
     fit_rounds: RoundsFrom1 | None = None  # in which fits are repeated; null: all
@@ -146,7 +151,12 @@ class MeasureTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def plan(self) -> StepPlan:
         """Return the part that each launch needs, without joules unless they are asked for: no sensor is known here."""
         fields = {name: getattr(self, name) for name in StepPlan.__struct_fields__}
-        return StepPlan(**fields | {"energy_s": self.energy_s or 0.0})
+        longest_s = WARMUP_S if self.warmup_s is None else self.warmup_s
+        least_s = self.warmup_least_s
+        if least_s is None:
+            least_s = WARMUP_LEAST_S if self.warmup_s is None else self.warmup_s
+        lengths = {"warmup_s": longest_s, "warmup_least_s": least_s}
+        return StepPlan(**fields | lengths | {"energy_s": self.energy_s or 0.0})
 
 
 class Quick(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,12 +1,12 @@
 """Two builds of the kit against each other: how narrow their intervals are after the same time, and what they find.
 
-    python tests/bench/bench_builds.py --old KIT [--new KIT] [--what cells] [--seconds 240] [--pairs 6] [--folder DIR]
-    python tests/bench/bench_builds.py --folder DIR --pairs 0                          judge what is known
+    python tests/bench/bench_builds.py --old KIT [--new KIT] [--what cells] [--seconds 240] [--pairs 6] [--lines FILE]
+    python tests/bench/bench_builds.py [--lines FILE] --pairs 0                        judge what is known
 
 `--old` and `--new` are the commands `kit` of two environments; new is this one's. The builds alternate, run by run, old
 first in every second pair, on the same machine. Each run gets as many rounds as fit into `--seconds`, by what the run
-of its build before took; the first run of each has three rounds and only shows that. A run is kept as one line of
-DIR/builds.jsonl, so that the comparison goes on at another time; anyone can judge the lines again.
+of its build before took; the first run of each has three rounds and only shows that. A run is kept as one line of FILE,
+so that the comparison goes on at another time; anyone can judge the lines again. FILE is KEPT, where old is 8e0dbbc.
 
     cells     the twelve cells of `quick`: half-widths of the 95 % intervals of the differences between frameworks
     planted   base, a like variant, and two whose steps are delayed, by 1 and 3 % or by 2 and 5 %, mlp on one thread:
@@ -38,6 +38,7 @@ from kit.profile.store import read_profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, judge, over
 
 STEP = METRICS["step_ns"]
+KEPT = Path(__file__).parents[2] / "profiles/evidence/builds.jsonl"
 # Four variants take turns in one group: the delays of one run, and of the next.
 PLANTED_PCT = ((1, 3), (2, 5))
 FRAMEWORKS = ("torch", "jax", "tensorflow")
@@ -101,12 +102,14 @@ def reduced(path: Path) -> list[dict[str, object]]:
     return pairs
 
 
-def measure_pairs(kits: dict[str, str], what: str, seconds: float, count: int, folder: Path) -> None:
+def measure_pairs(  # noqa: PLR0917
+    kits: dict[str, str], what: str, seconds: float, count: int, folder: Path, kept: Path
+) -> None:
     """Measure so many pairs of runs, and keep each run as a line."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = [line for line in lines_of(folder) if line["what"] == what]
-    number = 1 + max((line["pair"] for line in kept), default=-1)
-    round_s = {(line["build"], line["kind"]): line["seconds"] / line["rounds"] for line in kept}
+    before = [line for line in lines_of(kept) if line["what"] == what]
+    number = 1 + max((line["pair"] for line in before), default=-1)
+    round_s = {(line["build"], line["kind"]): line["seconds"] / line["rounds"] for line in before}
     for pair in range(number, number + count):
         suite, kind = suite_of(what, pair, folder)
         for build in ("old", "new") if pair % 2 == 0 else ("new", "old"):
@@ -124,15 +127,14 @@ def measure_pairs(kits: dict[str, str], what: str, seconds: float, count: int, f
             taken_s = measured(kits[build], suite, rounds, path)
             round_s[build, kind] = taken_s / rounds
             line = {"what": what, "pair": pair, "build": build, "kind": kind, "rounds": rounds, "seconds": taken_s}
-            with (folder / "builds.jsonl").open("a") as lines:
+            with kept.open("a") as lines:
                 lines.write(json.dumps({**line, "pairs": reduced(path)}) + "\n")
             print(f"{what} {pair} {build}: {rounds} rounds, {taken_s:.0f} s", file=sys.stderr, flush=True)
 
 
-def lines_of(folder: Path) -> list[dict]:
+def lines_of(kept: Path) -> list[dict]:
     """Return the runs that were measured so far."""
-    path = folder / "builds.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
 
 
 def print_half_widths(lines: list[dict]) -> None:
@@ -204,14 +206,15 @@ def main() -> None:
     parser.add_argument("--what", choices=["cells", "planted"], default="cells")
     parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--pairs", type=int, default=6)
-    parser.add_argument("--folder", type=Path, default=Path("bench/builds"))
+    parser.add_argument("--folder", type=Path, default=Path("bench/builds"), help="of the profiles")
+    parser.add_argument("--lines", type=Path, default=KEPT, metavar="FILE")
     options = parser.parse_args()
     if options.pairs:
         if not options.old:
             parser.error("--old: give the command kit of the other build")
         kits = {"old": options.old, "new": options.new}
-        measure_pairs(kits, options.what, options.seconds, options.pairs, options.folder)
-    lines = lines_of(options.folder)
+        measure_pairs(kits, options.what, options.seconds, options.pairs, options.folder, options.lines)
+    lines = lines_of(options.lines)
     for what in ("cells", "planted"):
         of_kind = [line for line in lines if line["what"] == what]
         if not of_kind:

@@ -4,6 +4,7 @@
     python tests/bench/bench_evidence.py --minutes 0                                 judge what is known
     taskset -c 1 python tests/bench/bench_evidence.py --part 1/2                     one of two that run at once
     python tests/bench/bench_evidence.py --beside bursts                             further pieces beside a neighbour
+    python tests/bench/bench_evidence.py --minutes 0 --before                        judge what was measured until then
 
 A piece is one `kit run` of some minutes: eight rounds of mlp at three batch sizes, train and infer, in one framework on
 one thread, so that another program has another CPU to run on; a round has the four cycles that it has in `quick`.
@@ -314,12 +315,13 @@ def main():
     parser.add_argument("--folder", type=Path, default=Path("bench/evidence"), help="of the profiles")
     parser.add_argument("--part", default="0/1", help="which of how many that run at once, such as 1/2")
     parser.add_argument("--beside", choices=NEIGHBOURS, help="a neighbour that is there all the time")
+    parser.add_argument("--before", action="store_true", help="judge pieces whose turns were blocks (2026-11-27)")
     arguments = parser.parse_args()
     if not re.fullmatch(r"\d+/[1-9]\d*", arguments.part):
         parser.error("--part: give two numbers, such as 1/2")
     if arguments.minutes > 0:
         measure_pieces(arguments.folder, arguments.minutes, arguments.part, arguments.beside)
-    lines = kept()
+    lines = [line for line in kept() if ("seconds" in line) is not arguments.before]
     if not lines:
         sys.exit(f"no piece is known: {KEPT} is not there; give --minutes")
     lost = sum(group["disturbed"] for line in lines for group in line["groups"])
@@ -331,8 +333,9 @@ def main():
     for kind, title in (("planted", "planted"), ("ten", "planted, ten minutes")):
         print()
         print_planted(lines, kind, title)
-    print()
-    print_smallest(lines)
+    if not arguments.before:
+        print()
+        print_smallest(lines)
     print()
     print_sessions(lines)
 

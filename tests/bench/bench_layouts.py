@@ -1,7 +1,7 @@
 """What of a start is where its memory lies: the spread of starts with weights left, restored and scattered.
 
-    python tests/bench/bench_layouts.py [--backend torch] [--workload mlp] [--task train] [--starts 40] [--folder DIR]
-    python tests/bench/bench_layouts.py --folder DIR --starts 0                        judge what is known
+    python tests/bench/bench_layouts.py [--backend torch] [--workload mlp] [--task train] [--starts 40]
+    python tests/bench/bench_layouts.py --starts 0                                     judge what is known
 
 Each start is of three processes of a framework on one thread, which take short turns with a fourth, the reference, that
 runs as long as its framework is measured: what the machine does is in both and falls out. Before each turn a process
@@ -10,7 +10,7 @@ runs as long as its framework is measured: what the machine does is in both and 
     restored    puts its weights and optimizer state back, into new memory, as the kit does between blocks of training
     scattered   does so while it holds a random number of allocations of random sizes, and copies its batches anew
 
-A start is one line of DIR/layouts.jsonl. Prints the SD of what a start adds to the logarithm of a step: the variance of
+A start is one line of KEPT. Prints the SD of what a start adds to the logarithm of a step: the variance of
 the means of starts, less what the spread of their turns leaves in a mean. The intervals come from drawing starts anew.
 
 C. Curtsinger and E. D. Berger, "STABILIZER: Statistically Sound Performance Evaluation", ASPLOS 2013, is the idea's
@@ -40,6 +40,7 @@ from kit.backends.backend_catalog import load
 from kit.backends.entry import THREAD_VARIABLES
 from kit.worker.inputs import feed
 
+KEPT = Path(__file__).parents[2] / "profiles/evidence/layouts.jsonl"
 MODES = ("left", "restored", "scattered")
 REFERENCE = "restored"
 TURNS, TURN_S, LEAD_IN_S, WARMUP_S, STEPS_MIN = 8, 0.1, 0.02, 0.4, 2
@@ -169,7 +170,7 @@ def main():
     """Measure and print."""
     parser = case_parser(__doc__)
     parser.add_argument("--starts", type=int, default=40)
-    parser.add_argument("--folder", type=Path, default=Path("bench/layouts"))
+    parser.add_argument("--lines", type=Path, default=KEPT, metavar="FILE")
     parser.add_argument("--serve", choices=MODES)
     options = parser.parse_args()
     cells = sorted(chosen_cells(options, workload=["mlp"]), key=lambda cell: cell.backend)
@@ -177,19 +178,17 @@ def main():
         backend = options.backend[-1]
         serve([cell for cell in cells if cell.backend == backend], options.serve)
         return
-    options.folder.mkdir(parents=True, exist_ok=True)
-    kept = options.folder / "layouts.jsonl"
     for backend, of_backend in groupby(cells, key=lambda cell: cell.backend) if options.starts else ():
         its_cells = list(of_backend)
         reference = child(backend, REFERENCE)
         assert answer(reference) == "ready"
         for start in range(options.starts):
             logs = measure_start(its_cells, reference)
-            with kept.open("a") as lines:
+            with options.lines.open("a") as lines:
                 lines.write(json.dumps(logs) + "\n")
             print(backend, start, file=sys.stderr, flush=True)
         end(reference)
-    print_all([json.loads(line) for line in kept.read_text().splitlines()])
+    print_all([json.loads(line) for line in options.lines.read_text().splitlines()])
 
 
 if __name__ == "__main__":

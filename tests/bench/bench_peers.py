@@ -1,12 +1,12 @@
 """Two programs by Steadykit and by its peers, in the same minutes and for as long: what each finds, rightly or not.
 
     pip install pyperf pytest-benchmark asv
-    python tests/bench/bench_peers.py [--trials 20] [--seconds 40] [--folder DIR]
-    python tests/bench/bench_peers.py --folder DIR --trials 0                          judge what is known
+    python tests/bench/bench_peers.py [--trials 20] [--seconds 25]
+    python tests/bench/bench_peers.py --trials 0                                       judge what is known
 
 The program is `peers/step.py`: a fixed number of small products. A trial compares it with itself, and with one that
 makes 3 % more products, by each tool, in random order. A tool gets as many seconds as two runs of pyperf at its
-defaults take, both sides together; what a trial said is kept as a line of DIR/peers.jsonl. Every tool decides as its
+defaults take, both sides together; what a trial said is kept as a line of KEPT. Every tool decides as its
 own documentation says:
 
     kit                variants in turns, as many rounds as fit; the verdict of `kit compare`
@@ -34,6 +34,7 @@ from bench_self import share
 from measuring import printed
 
 HERE = Path(__file__).parent / "peers"
+KEPT = Path(__file__).parents[2] / "profiles/evidence/peers.jsonl"
 PRODUCTS, PLANTED = 200, 206
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 WORDS = ("slower", "faster")
@@ -157,7 +158,7 @@ TOOLS: dict[str, Callable[[Sequence[Side], float, Path], str]] = {
 }
 
 
-def measure(trials: int, seconds: float, folder: Path) -> None:
+def measure(trials: int, seconds: float, folder: Path, kept: Path) -> None:
     """Run so many more trials, and keep what each tool said."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random()
@@ -173,7 +174,7 @@ def measure(trials: int, seconds: float, folder: Path) -> None:
                     "answer": answer,
                     "seconds": round(time.monotonic() - begin_s, 1),
                 }
-                with (folder / "peers.jsonl").open("a") as lines:
+                with kept.open("a") as lines:
                     lines.write(json.dumps(line) + "\n")
                 print(line, file=sys.stderr, flush=True)
 
@@ -182,12 +183,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=40.0, help="of each comparison but pyperf's (default: 40)")
+    parser.add_argument("--seconds", type=float, default=25.0, help="of each comparison but pyperf's (default: 25)")
     parser.add_argument("--folder", type=Path, default=Path("bench/peers"))
+    parser.add_argument("--lines", type=Path, default=KEPT, metavar="FILE")
     options = parser.parse_args()
-    folder = options.folder.resolve()
-    measure(options.trials, options.seconds, folder)
-    lines = [json.loads(line) for line in (folder / "peers.jsonl").read_text().splitlines()]
+    measure(options.trials, options.seconds, options.folder.resolve(), options.lines)
+    lines = [json.loads(line) for line in options.lines.read_text().splitlines()]
     rows = [("tool", "seconds", "like programs called different", "3 % found", "called faster")]
     for name in TOOLS:
         of_tool = [line for line in lines if line["tool"] == name]

@@ -7,7 +7,9 @@ import kit
 from kit.audit.finding import Finding
 from kit.compare.compare import compare_within
 from kit.compare.fail_if_slower import limit_slow_downs
-from kit.profile.schema import PART, Fit
+from kit.compare.metrics import details, value
+from kit.compare.notes import read_run
+from kit.profile.schema import PART, Fit, Phase
 from kit.report.verdicts_in_words import group_sentences
 
 
@@ -256,6 +258,55 @@ def test_there_is_no_break_even_with_a_cell_that_differs_in_more():
     (pays,) = break_evens()
     assert (pays.outcome, pays.steps) == ("pays", pytest.approx(2000, rel=0.1))
     assert not break_evens(batch=7)
+
+
+def sharing_processes(*, reused_from=9):
+    """Two groups whose cells of each mode share a process: each group is its first in every other round.
+
+    A later program of a process compiles in a fifth of the time; from `reused_from` on rounds compile nothing.
+    """
+
+    def change(launch):
+        is_first = (launch.group == "mlp") == (launch.round % 2 == 0)
+        is_compiled = "/compile/" in launch.cell_key
+        compile_ns = round((2.1e9 if is_compiled else 0.1e9) * (1.0 if is_first else 0.2))
+        launch.process = f"{is_compiled}#{launch.round}"
+        begin_ns = 0 if is_first else 10**10
+        launch.phases = [
+            Phase(name="compile", begin_ns=begin_ns, duration_ns=compile_ns),
+            Phase(name="first_step", begin_ns=begin_ns + compile_ns, duration_ns=10**7),
+        ]
+        launch.reused_compilation = launch.round >= reused_from
+
+    modes = (("eager", 4.0), ("compile", 3.0))
+    groups = [
+        b.group(name, *(b.member("torch", ms, name, compile_mode=mode, change=change) for mode, ms in modes))
+        for name in ("mlp", "cnn")
+    ]
+    return b.profile(*groups, compare=["compile_mode"], drift=0.02)
+
+
+def test_how_a_program_starts_is_told_by_rounds_in_which_it_was_the_first_of_its_process():
+    built = sharing_processes()
+    for group in compare_within("p", built).groups:
+        (point,) = [row.break_even for row in group.rows if row.break_even]
+        assert (point.outcome, point.steps) == ("pays", pytest.approx(2000, rel=0.1))
+    for group in read_run("p", built).groups:
+        compiled, eager = sorted(group.samples.values(), key=lambda sample: sample.name)
+        assert (value(compiled, "compile_ns"), value(eager, "compile_ns")) == (2.11e9, 0.11e9)
+        assert details(compiled)["phase compile_ns"] == 2.1e9
+        assert not compiled.was_never_first
+
+
+def test_where_later_rounds_reuse_compilations_the_first_round_tells_how_each_cell_starts():
+    groups = read_run("p", sharing_processes(reused_from=1)).groups
+    known = {
+        group.key: value(sample, "compile_ns")
+        for group in groups
+        for sample in group.samples.values()
+        if sample.name == "compile"
+    }
+    assert known == {"mlp": 2.11e9, "cnn": 0.43e9}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kit.report.comparison_columns import answer_cell
 from kit.report.comparison_report import comparison_report, why_report
 from kit.report.text_layout import _folded
 from kit.report.values_in_words import unbroken
-from kit.report.verdicts_in_words import ab_answers, answer, in_words
+from kit.report.verdicts_in_words import ab_answers, ab_findings, answer, in_words
 from kit.stats.estimate import Estimate, over, rounds_for
 
 
@@ -186,6 +186,22 @@ def test_a_planted_difference_is_answered_after_its_question(ratio, rounds, begi
     question, _, words = line.partition("? ")
     assert question == "mlp train torch: is new more than 3 % slower than old"
     assert words.startswith(begins) and words.endswith(f"({rounds} rounds)")
+
+
+@pytest.mark.parametrize(("rounds", "least", "most"), [(4, 7, 12), (16, 55, 64), (60, None, None)])
+def test_what_is_found_of_two_variants_comes_with_the_rounds_that_would_halve_its_interval(rounds, least, most):
+    (line,) = ab_findings(compare_within("a", two_variants(1.1, rounds, sd=0.02)), 30.0)
+    found = re.fullmatch(
+        r"mlp train torch: new against old: .* slower \(\d+ rounds\)(; (\d+) rounds \(\d+ min.*)?", line
+    )
+    asked = found.group(2)
+    assert asked is None if least is None else least <= int(asked) <= most, "of hundreds of rounds it says nothing"
+
+
+def test_of_three_variants_and_of_frameworks_the_table_is_the_answer():
+    three = b.group("g", *(b.member("torch", 2.0, variant=name) for name in ("old", "new", "other")))
+    assert ab_findings(compare_within("a", b.profile(three, rounds=4, compare=["variant"])), 30.0) == []
+    assert ab_findings(compare_within("a", b.profile(rounds=4)), 30.0) == []
 
 
 @pytest.mark.parametrize("sd", [0.005, 0.02, 0.08])

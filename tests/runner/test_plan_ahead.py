@@ -10,6 +10,7 @@ from kit.compare.clean import CYCLES_LEAST
 from kit.profile.store import write_profile
 from kit.report.plan_report import foresight, plan_report
 from kit.runner.plan_ahead import by_earlier_profiles, is_look, look_ahead, seen_in
+from kit.runner.rounds_left import next_round
 from kit.runner.time_left import TimeLeft
 
 
@@ -71,7 +72,9 @@ def test_what_is_foreseen_is_what_rounds_come_to(conducted, tmp_path):
         run.path = tmp_path / f"{seed}.json"
         profile = run.begin(ScriptedLauncher(luck=0.015, noise=0.03, drift=0, seed=seed), budget_s=1e6)
         plan, launches = run.plan, [each for result in profile.cells for each in result.launches]
-        ahead = look_ahead(plan, [each for each in launches if each.round < 4], 1e6)
+        first = [each for each in launches if each.round < 4]
+        _, bundles = next_round(plan, first, 4)
+        ahead = look_ahead(plan, bundles, first, [], 1e6)
         assert ahead.rounds == 16
         seen = seen_of(profile)
         assert seen.rounds == 16 and seen.start_s > 0
@@ -102,7 +105,11 @@ def test_a_dry_run_says_what_an_earlier_profile_on_this_hardware_foresees(conduc
     report = plan_report(run.plan, TimeLeft(run.plan).estimate(), earlier)
     assert report.document["foreseen_by"] == str(run.path)
     assert len(report.document["foreseen_half_widths_pct"]) == 1
-    # Another machine's, another network's, and what is no profile foresee nothing.
+    # Another machine's, a run's of other cells or longer blocks, and what is no profile foresee nothing.
+    steps = replace(run.plan.suite.plan, block_s=1.0)
+    assert by_earlier_profiles(replace(run.plan, suite=replace(run.plan.suite, plan=steps)), tmp_path, None) is None
+    cells = [*run.plan.cells, replace(run.plan.cells[0], variant="other")]
+    assert by_earlier_profiles(replace(run.plan, cells=cells), tmp_path, None) is None
     run.path.unlink()
     other = replace(profile, identity=replace(profile.identity, hardware_sha256="0" * 64))
     write_profile(tmp_path / "other.json", other, {})

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from profile_builder import S
 from scripted_launcher import ScriptedLauncher, plan_of, suite
 
+from kit.compare.comparability import facts_of
 from kit.profile.cell import Variant
 from kit.profile.instruments import SensorReport
 from kit.profile.store import read_profile, read_steps, timed_steps
@@ -35,7 +36,7 @@ class Noting(ScriptedLauncher):
 
 def in_turns(conducted, launcher=None, *, cycles=4, rounds=1, **fields):
     run = conducted(cycles=cycles, rounds=rounds, **{"backends": ["torch"], "variants": VARIANTS} | fields)
-    steps = replace(run.plan.suite.plan, turn_s=0.05)
+    steps = replace(run.plan.suite.plan, turn_s=0.05, lead_in_s=0.01)
     run.plan = replace(run.plan, suite=replace(run.plan.suite, plan=steps))
     return run, run.begin(launcher or Noting(drift=0.0))
 
@@ -111,11 +112,18 @@ def test_beside_a_sensor_of_energy_a_block_is_one_turn(conducted, status, turns)
 )
 def test_variants_of_other_threads_or_another_interpreter_have_one_turn_a_block(conducted, setting, turns):
     run = conducted(cycles=2, rounds=1, backends=["torch"], variants=["base", "next"])
-    steps = replace(run.plan.suite.plan, turn_s=0.05)
+    steps = replace(run.plan.suite.plan, turn_s=0.05, lead_in_s=0.01)
     variants = [Variant(name="base"), Variant(name="next", **setting)]
     run.plan = replace(run.plan, suite=replace(run.plan.suite, plan=steps, variants=variants))
     profile = run.begin(Noting(drift=0.0))
     assert {turn for result in profile.cells for turn in result.launches[0].blocks.turn_count} == {turns}
+
+
+def test_a_cell_that_nobody_alternates_with_has_one_turn_a_block_and_its_profile_says_so(conducted):
+    _, lone = in_turns(conducted, variants=[])
+    assert {turn for result in lone.cells for turn in result.launches[0].blocks.turn_count} == {1}
+    _, several = in_turns(conducted)
+    assert [" in turns of " in facts_of(profile)[0]["plan"] for profile in (lone, several)] == [False, True]
 
 
 def test_a_stall_ends_a_cycle_for_all_its_cells_and_no_turn_is_lost(conducted):

@@ -61,9 +61,16 @@ def test_no_other_number_of_cycles_leaves_narrower_intervals(pair, left_s):
     def width(count):
         # Without an end, after a long time: there the interval shrinks with the root of the time.
         whole_s = 1e5 if left_s is None else left_s
-        return half_width(pair, count, max(3, 2 + int(whole_s / (start_s + count * cycle_s))))
+        more = whole_s / (start_s + count * cycle_s)
+        return half_width(pair, count, 2 + more) * math.sqrt((2 + more) / more)  # of the rounds to come
 
     assert width(cycles) <= 1.001 * min(map(width, range(CYCLES_LEAST, CYCLES_MOST + 1)))
+
+
+def test_little_time_gets_short_rounds_and_more_than_the_planned_rounds_take_gets_many_cycles():
+    groups = {"g": GroupSeen([Components(0.03**2, 0.03**2)], 2.0)}
+    assert best_cycles(groups, 8.0, 4, 0.0) == {"g": CYCLES_LEAST}
+    assert best_cycles(groups, 8.0, 4, 1e5, most=8) == {"g": CYCLES_MOST}
 
 
 def test_a_start_that_keeps_nothing_gets_many_cycles_and_one_that_keeps_all_the_fewest():

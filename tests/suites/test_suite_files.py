@@ -64,8 +64,17 @@ def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of
 
 def test_a_users_own_suite_has_the_defaults_that_are_documented(tmp_path):
     measure = load_suite(suite_file(tmp_path)).measure
-    fields = (measure.rounds, measure.cycles, measure.block_s, measure.warmup_s, measure.warmup_steps, measure.energy_s)
-    assert fields == (8, 8, 0.25, 1, 10, None)
+    plan = measure.plan()
+    fields = (measure.rounds, measure.cycles, measure.block_s, measure.warmup_steps, measure.energy_s)
+    assert fields == (8, 8, 0.25, 10, None) and (plan.warmup_least_s, plan.warmup_s) == (0.1, 1)
+
+
+def test_a_warm_up_whose_length_is_set_has_that_length(tmp_path):
+    plans = [
+        load_suite(suite_file(tmp_path, f"{MINE}\n[measure]\nwarmup_s = 5.0\n{least}")).measure.plan()
+        for least in ("", "warmup_least_s = 0.2")
+    ]
+    assert [(plan.warmup_least_s, plan.warmup_s) for plan in plans] == [(5, 5), (0.2, 5)]
 
 
 def test_options_replace_axes_and_quick_replaces_the_measure(tmp_path):
