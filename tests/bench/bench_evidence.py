@@ -289,8 +289,8 @@ def print_sessions(lines):
 def smallest(sd, rounds):
     """Return the difference of logarithms that a t-test of the mean of so many rounds finds with POWER."""
     edge, root = t.ppf(0.975, rounds - 1), math.sqrt(rounds)
-    found = brentq(lambda size: nct.sf(edge, rounds - 1, size) - POWER, 0.0, 100.0)
-    return sd * found / root
+    errors = brentq(lambda size: nct.sf(edge, rounds - 1, size) - POWER, 0.0, 100.0)
+    return sd * errors / root
 
 
 def print_smallest(lines):

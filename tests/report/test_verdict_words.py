@@ -194,7 +194,7 @@ def test_what_is_found_of_two_variants_comes_with_the_rounds_that_would_halve_it
     found = re.fullmatch(
         r"mlp train torch: new against old: .* slower \(\d+ rounds\)(; (\d+) rounds \(\d+ min.*)?", line
     )
-    asked = found.group(2)
+    asked = words.group(2)
     assert asked is None if least is None else least <= int(asked) <= most, "of hundreds of rounds it says nothing"
 
 
