@@ -78,12 +78,12 @@ def seen_in(suite: SuiteUsed, groups: Iterable[Group], cells: Sequence[Cell], la
                 each_s.append(seconds / ran)
         if each_s:
             known[group.key] = GroupSeen(pairs, fmean(each_s))
-    rounds_s = {number: _round_s([launch for launch in launches if launch.round == number]) for number in numbers}
-    start_s = fmean(max(0.0, rounds_s[number] - cycles_s[number]) for number in numbers) if numbers else 0.0
+    seconds_of = {number: round_s([launch for launch in launches if launch.round == number]) for number in numbers}
+    start_s = fmean(max(0.0, seconds_of[number] - cycles_s[number]) for number in numbers) if numbers else 0.0
     return Seen(known, start_s, len(numbers))
 
 
-def _round_s(launches: Iterable[Launch]) -> float:
+def round_s(launches: Iterable[Launch]) -> float:
     """Return the seconds from the first phase of a round to the last."""
     phases = [phase for launch in launches for phase in launch.phases]
     begin_ns = min((phase.begin_ns for phase in phases), default=0)

@@ -20,8 +20,7 @@ another machine, and anyone can judge it again: another rule judges the same lin
     false alarm       a decision that says "faster" or "slower"; with the exact binomial interval (Clopper and Pearson)
     "same"            decisions that say so: of like variants they are right
     holds             decisions whose 95 % interval holds the truth: 1, or what was injected
-    smallest          the difference that nine of ten runs so long call one, by the spread of their rounds (`ten`): the
-                      power of the t-test of the mean over rounds is 0.9 (scipy.stats.nct)
+    smallest          the difference that nine of ten runs so long find, by the spread of rounds (bench_smallest)
     lag 1             correlation of the log-ratio of a round with that of the next in its run, pooled over runs
     sessions          runs of one cell against each other, as `kit compare` judges single runs at different times
 """
@@ -41,11 +40,10 @@ from pathlib import Path
 
 import numpy as np
 from bench_self import share, spread
+from bench_smallest import SECONDS, cells_of
 from measuring import printed
 from neighbours import KINDS as NEIGHBOURS
 from neighbours import Neighbour, measure, wall_path
-from scipy.optimize import brentq
-from scipy.stats import nct, t
 
 from kit.compare.metrics import METRICS, value
 from kit.compare.notes import read_run
@@ -61,8 +59,6 @@ FRAMEWORKS = ("torch", "jax", "tensorflow")
 KINDS = (("aa",), ("planted",), ("aa",), ("ten",))
 DECISION_ROUNDS = (3, 4, 8)
 PLANTED_PCT = (1, 2, 3, 5)
-SMALLEST_IN_S = (60, 120, 240, 600)
-POWER = 0.9
 SUITE = """
 name = "{name}"
 title = "Evidence"
@@ -286,26 +282,14 @@ def print_sessions(lines):
     printed(rows)
 
 
-def smallest(sd, rounds):
-    """Return the difference of logarithms that a t-test of the mean of so many rounds finds with POWER."""
-    edge, root = t.ppf(0.975, rounds - 1), math.sqrt(rounds)
-    errors = brentq(lambda size: nct.sf(edge, rounds - 1, size) - POWER, 0.0, 100.0)
-    return sd * errors / root
-
-
 def print_smallest(lines):
-    rows = [("smallest found in 9 of 10", "rounds", "s a round", "SD", *(f"{s} s" for s in SMALLEST_IN_S))]
+    rows = [("smallest found in 9 of 10", "rounds", "s a round", "SD", *(f"{seconds} s" for seconds in SECONDS))]
     for line in lines:
         for group in groups_of([line], "ten"):
             logs = group["pairs"]["base/plus-1"]
-            round_s, sd = line["seconds"] / len(logs), statistics.stdev(logs)
-            sizes = [
-                f"{100 * math.expm1(smallest(sd, int(seconds / round_s))):.1f} %" if seconds > 3 * round_s else ""
-                for seconds in SMALLEST_IN_S
-            ]
             beside = " ".join(line["piece"].split("-")[3:])
             name = f"{line['cpu']}, {group['cell']}" + (f", beside {beside}" if beside else "")
-            rows.append((name, len(logs), f"{round_s:.1f}", f"{100 * sd:.1f} %", *sizes))
+            rows.append((name, len(logs), *cells_of(statistics.stdev(logs), line["seconds"] / len(logs))))
     printed(rows)
 
 
