@@ -100,7 +100,7 @@ def pieces():
 
 def measure_pieces(folder, minutes, part, beside):
     """Measure the pieces of a part that are not in KEPT until the minutes are over; what has begun is finished."""
-    done = {line["piece"] for line in kept()}
+    done = {line["piece"] for line in kept() if "seconds" in line}  # not those of before
     end_s = time.monotonic() + 60 * minutes
     folder.mkdir(parents=True, exist_ok=True)
     of_part, parts = map(int, part.split("/"))
