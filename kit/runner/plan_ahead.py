@@ -137,9 +137,10 @@ def look_ahead(
     if not seen.groups:
         return None
     if rounds_s:
-        # Idle stretches, too, which no launch knows of.
+        # They have idle stretches, which no launch knows of. The first one alone proves cells, and later ones may have
+        # other numbers of cycles.
         cycles_s = sum(suite.plan.cycles * group.cycle_s for group in seen.groups.values())
-        seen = seen._replace(start_s=max(seen.start_s, rounds_s[0] - cycles_s))
+        seen = seen._replace(start_s=max(seen.start_s, min(rounds_s[:FIRST_LOOK]) - cycles_s))
     most = suite.rounds if suite.precision_pct is None else ROUNDS_MAX
     cycles = best_cycles(seen.groups, seen.start_s, seen.rounds, left_s, most)
     if suite.precision_pct is None:

@@ -14,6 +14,7 @@ from kit.suites.plan import (
     plan_bundles,
     plan_cells,
     plan_groups,
+    plan_of,
     requested_suite,
     with_ceilings,
 )
@@ -251,3 +252,17 @@ def test_beside_programs_every_framework_is_measured(tmp_path):
     assert sum(not is_operation(cell) for cell in cells) == 2
     # A program may be called as an operation.
     assert [is_operation(cell) for cell in programs(tmp_path, "empty")] == [False]
+
+
+@pytest.mark.parametrize(
+    ("suite", "modes", "shared"),
+    [
+        ("standard", ["default"], ["workload", "task"]),
+        ("standard", ["eager", "compile"], []),
+        ("quick", ["eager", "compile"], []),
+    ],
+)
+def test_cells_whose_compile_modes_are_compared_share_no_process(suite, modes, shared):
+    request = RunRequest(suite=suite, backends=["torch"], compile_modes=modes)
+    plan = plan_of(request, lambda _: None)
+    assert plan.suite.process_axes == shared
