@@ -79,7 +79,7 @@ class RunProgress:
         self._of = "" if plan.suite.precision_pct is not None else f" of {plan.suite.rounds}"
         self._number, self._rounds = rounds_done, plan.suite.rounds
         self._names = cell_names(plan.cells)
-        self._time = TimeLeft(plan, rounds_done)
+        self._time = TimeLeft(plan, rounds_done, budget_s)
         self._line_s = 0.0  # when the last line was printed
         self._others = ""  # what others took in the last cycle, where they disturbed it
         self._cycles = self._left_out = 0  # of this round

@@ -4,12 +4,14 @@ before        constants of starts, warm-ups and blocks
 first round   steps that are longer than a block, starts that are slower, and cycles that are repeated
 later         the pace of the last whole round; cycles are repeated as in that one, unless their neighbor stays
 
-Rounds that are to be measured again are added, and those for a precision as far as they are foreseen. A fit is known
-from its first stretch on: steps that are left × what its steps took; before that as others in the mean.
+Rounds that are to be measured again are added, and those for a precision as far as they are foreseen, but none that
+would begin after a budget. A fit is known from its first stretch on: steps that are left × what its steps took; before
+that as others in the mean.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -120,8 +122,11 @@ def estimate(
 class TimeLeft:
     """Takes what has ended, and says how long the rest takes."""
 
-    def __init__(self, plan: RunPlan, rounds_done: int = 0, now: Callable[[], int] = now_ns) -> None:
+    def __init__(
+        self, plan: RunPlan, rounds_done: int = 0, budget_s: float | None = None, now: Callable[[], int] = now_ns
+    ) -> None:
         suite, self._plan, self._now = plan.suite, plan, now
+        self._until_ns = None if budget_s is None else now() + round(budget_s * 1e9)
         self._planned = _RoundsPlanned(
             plan.cells, plan.groups, suite.process_axes, suite.plan, suite.rounds, self._energy
         )
@@ -209,7 +214,14 @@ class TimeLeft:
         every = [planned for _, planned in self._planned.from_round(0)]
         longest_s = max((seconds(planned._replace(fits=())) for planned in every), default=0.0)
         later_s = sum(count * seconds(planned) for count, planned in self._later) + self._repeats.rounds * longest_s
-        return TimeNeeded(max(0.0, this_round_s) + later_s, is_least)
+        this_round_s = max(0.0, this_round_s)
+        if self._until_ns is not None and longest_s:
+            budget_s = max(0.0, (self._until_ns - self._now()) / 1e9 - this_round_s)
+            # The round that begins last is finished.
+            bound_s = math.ceil(budget_s / longest_s) * longest_s
+            is_least = is_least and later_s < bound_s
+            later_s = min(later_s, bound_s)
+        return TimeNeeded(this_round_s + later_s, is_least)
 
     def _energy(self, number: int) -> _EnergyTime:
         if not has_energy(self._plan, number):

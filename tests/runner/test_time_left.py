@@ -146,6 +146,19 @@ def test_a_search_for_a_precision_foresees_its_rounds(conducted, noise, precisio
         assert 0.4 < left.seconds / ((end_ns - at_ns) / S) < 2.5
 
 
+def test_a_budget_bounds_what_is_said_to_be_left(conducted):
+    run, now_ns = conducted(backends=["torch"], rounds=8, precision_pct=0.1), 0
+    time = TimeLeft(run.plan, budget_s=100.0, now=lambda: now_ns)
+    shared = plan_bundles(run.plan.cells, run.plan.groups, run.plan.suite.process_axes)
+    for number in range(2):
+        time.round_begins(number, shared)
+        now_ns += 15 * S
+        time.round_done(RepeatsToCome(rounds=150))
+    # Of the budget 70 s are left: five rounds begin in them, and the last is finished.
+    assert time.estimate().seconds == pytest.approx(5 * 15)
+    assert not time.estimate().is_least
+
+
 def stays(at_s):
     return 1.0
 
