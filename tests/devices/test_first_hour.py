@@ -63,8 +63,8 @@ def test_a_healthy_board_passes_and_its_response_is_as_planted(first_hour):
     responses = {response.sensor: response for response in profile.responses}
     counter, power, clock = (responses[f"nvml.0.{name}"] for name in ("energy", "power", "frequency"))
     assert counter.delay_ns == pytest.approx(300 * MS, abs=80 * MS)
-    # The step is 490 W: a delay that is 80 ms off moves 40 J of it into the 1.5 s before which the slope is seen, and out
-    # of the 2 s after it.
+    # The step is 490 W: a delay that is 80 ms off moves 40 J of it into the 1.5 s before which the slope is seen, and
+    # out of the load.
     assert (counter.load, counter.before) == (pytest.approx(588, abs=60), pytest.approx(98, abs=60))
     assert power.lag_ns == pytest.approx(75 * MS, abs=80 * MS)
     assert (clock.before, clock.load) == pytest.approx((345, 1755), rel=0.01)
