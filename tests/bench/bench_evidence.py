@@ -169,6 +169,11 @@ def kept():
     return [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
 
 
+def beside_of(line):
+    """Return the kind of neighbour beside a piece; empty: there was none."""
+    return "-".join(line["piece"].split("-")[3:])
+
+
 def groups_of(lines, kind):
     """Yield the groups of the pieces of a kind in which a round counts."""
     for line in lines:
@@ -191,27 +196,23 @@ def holds(versus, truth_log=0.0):
 
 def print_false_alarms(lines):
     rows = [("like variants", "k", "false alarms", '"same"', "holds 1")]
-    cells = list(dict.fromkeys(group["cell"] for group in groups_of(lines, "aa")))
-    for cell in [*cells, "all"]:
+    cells = dict.fromkeys(group["cell"] for group in groups_of(lines, "aa"))
+    beside = sorted({beside_of(line) for line in lines} - {""})
+    chosen = [(cell, lines, cell) for cell in cells] + [("all", lines, "")]
+    chosen += [(f"all beside {kind}", [line for line in lines if beside_of(line) == kind], "") for kind in beside]
+    for title, chosen_lines, cell in chosen:
         for k in DECISION_ROUNDS:
             decisions = [
                 judged(logs)
-                for group in groups_of(lines, "aa")
-                if cell in (group["cell"], "all")
+                for group in groups_of(chosen_lines, "aa")
+                if cell in (group["cell"], "")
                 for pair in LIKE_PAIRS
                 for logs in disjoint(group["pairs"].get(pair, []), k)
             ]
             alarms = sum(versus.verdict in ("faster", "slower") for versus in decisions)
             same = sum(versus.verdict == "same" for versus in decisions)
-            rows.append(
-                (
-                    cell,
-                    k,
-                    share(alarms, len(decisions)),
-                    share(same, len(decisions)),
-                    share(sum(map(holds, decisions)), len(decisions)),
-                )
-            )
+            counts = (alarms, same, sum(map(holds, decisions)))
+            rows.append((title, k, *(share(count, len(decisions)) for count in counts)))
     printed(rows)
 
 
@@ -287,7 +288,7 @@ def print_smallest(lines):
     for line in lines:
         for group in groups_of([line], "ten"):
             logs = group["pairs"]["base/plus-1"]
-            beside = " ".join(line["piece"].split("-")[3:])
+            beside = beside_of(line)
             name = f"{line['cpu']}, {group['cell']}" + (f", beside {beside}" if beside else "")
             rows.append((name, len(logs), *cells_of(statistics.stdev(logs), line["seconds"] / len(logs))))
     printed(rows)
