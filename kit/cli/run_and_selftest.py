@@ -44,9 +44,10 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
         from kit.runner.plan_ahead import by_earlier_profiles
         from kit.runner.time_left import TimeLeft
 
-        left = TimeLeft(running.plan, running.rounds_done).estimate()
+        left = TimeLeft(running.plan, running.rounds_done, request.budget_s).estimate()
         earlier = by_earlier_profiles(running.plan, running.path.parent, request.budget_s)
-        print_report(plan_report(running.plan, left, earlier), "json" if request.as_json else "text")
+        report = plan_report(running.plan, left, earlier, request.budget_s)
+        print_report(report, "json" if request.as_json else "text")
         return 0
     profile = measure(running, request, shows_table=not request.as_json)
     if profile is None:

@@ -74,7 +74,9 @@ def _takes(left: TimeNeeded, cells: Sequence[Cell], steps: StepPlan) -> str:
     return f"{takes} plus {each}" if fits else takes
 
 
-def plan_report(plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Ahead] | None = None) -> Report:
+def plan_report(
+    plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Ahead] | None = None, budget_s: float | None = None
+) -> Report:
     """Return the groups with their members as tables name them, the baseline marked, under the summary.
 
     `earlier`: a profile, and what it foresees; null: none was found.
@@ -97,7 +99,7 @@ def plan_report(plan: RunPlan, left: TimeNeeded, earlier: tuple[Path, Ahead] | N
         "foreseen_half_widths_pct": [] if earlier is None else widths_pct(earlier[1].half_widths),
         "groups": [{"key": group.key, "baseline": group.baseline, "cells": group.cells} for group in plan.groups],
     }
-    headlines = [one_line(f"{suite.name}: {summary(plan, left)}")]
+    headlines = [one_line(f"{suite.name}: {summary(plan, left, budget_s)}")]
     if earlier is not None:
         path, ahead = earlier
         words = f"{counted(ahead.rounds, 'round')} would leave {precision_words(ahead.half_widths)}"

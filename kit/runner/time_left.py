@@ -212,9 +212,10 @@ class TimeLeft:
         is_guess = self._pace is None and self._has_programs
         is_least = self._is_open or is_guess or not {key for each in kinds for key in each.fits} <= self._fit_s.keys()
         every = [planned for _, planned in self._planned.from_round(0)]
-        longest_s = max((seconds(planned._replace(fits=())) for planned in every), default=0.0)
-        later_s = sum(count * seconds(planned) for count, planned in self._later) + self._repeats.rounds * longest_s
+        again_s = max((seconds(planned._replace(fits=())) for planned in every), default=0.0)
+        later_s = sum(count * seconds(planned) for count, planned in self._later) + self._repeats.rounds * again_s
         this_round_s = max(0.0, this_round_s)
+        longest_s = max(map(seconds, every), default=0.0)
         if self._until_ns is not None and longest_s:
             budget_s = max(0.0, (self._until_ns - self._now()) / 1e9 - this_round_s)
             # The round that begins last is finished.

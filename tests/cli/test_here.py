@@ -21,6 +21,8 @@ def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(tmp_path, monk
     planned = json.loads(kit(*words, "--json").stdout)
     assert (planned["suite"], planned["rounds"], len(planned["groups"])) == ("quick", 6, 4)
     assert planned["estimated_s"] > 60 and planned["foreseen_by"] is None and not planned["estimate_is_least"]
+    bounded = json.loads(kit(*words, "--json", "--budget", "1").stdout)
+    assert bounded["estimated_s"] == pytest.approx(planned["estimated_s"] / planned["rounds"], abs=1)
     assert not list(tmp_path.iterdir())
 
 

@@ -159,6 +159,14 @@ def test_a_budget_bounds_what_is_said_to_be_left(conducted):
     assert not time.estimate().is_least
 
 
+def test_before_a_run_a_budget_bounds_its_rounds_with_their_fits(conducted):
+    run = conducted(backends=["torch"], tasks=["train", "fit"], rounds=8)
+    round_s = TimeLeft(run.plan).estimate().seconds / 8
+    for budget, rounds in ((0.1, 1), (2.5, 3), (20, 8)):
+        bounded = TimeLeft(run.plan, budget_s=budget * round_s, now=lambda: 0).estimate()
+        assert bounded.seconds == pytest.approx(rounds * round_s)
+
+
 def stays(at_s):
     return 1.0
 
