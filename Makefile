@@ -39,6 +39,7 @@ setup-dev: $(VENV)/.kit $(VENV)/.dev ## The same, and what tests and checks need
 bench: $(VENV)/.kit ## Measure the quick suite on this machine and print the comparison
 	@mkdir -p bench
 	@$(BIN)/kit run quick --out bench/quick-$$(date -u +%Y%m%dT%H%M%SZ).json
+	@echo "steadykit: the command kit is in $(BIN); type:  . $(BIN)/activate"
 
 test: setup-dev ## Run the tests, without the long ones
 	$(PYTEST) -n $(WORKERS) -m "not slow and not docker"

@@ -82,6 +82,8 @@ PLAIN_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 def in_plain_words(error: click.ClickException) -> str:
     """Return what click refuses as one line in Steadykit's words."""
     line = error.format_message()
+    if isinstance(error, click.BadParameter) and getattr(error.param, "metavar", None) == "S":
+        line = re.sub(r"is not a valid float(?: range)?\.", "is no number of seconds; give one such as 3 or 0.5", line)
     for pattern, words in PLAIN_WORDS:
         line = re.sub(pattern, words, line)
     return printable_line(line)

@@ -127,6 +127,9 @@ def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = Fa
             if why and (count := len(running.lost)):
                 hosts = ", ".join(sorted({str(lost_with(launch)) for launch in running.lost}))
                 why = f"{count} launch{'es' if count > 1 else ''} lost with host {hosts}"
+        if profile is not None and not why and running.ended_by_budget and running.plan.suite.precision_pct is not None:
+            precision = f"differences were known to {running.plan.suite.precision_pct:g} %"
+            say(f"the budget of {request.budget_s or 0:g} s is used up before all {precision}")
         if profile is None and shows_table and running.rounds_done and running.path.exists():
             _print_table(running)
         if why:

@@ -15,7 +15,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,16 +78,23 @@ def identity(
     names_only: bool = False,
 ) -> Identity:
     """Identify this machine, once a run; `software` explains the arguments."""
-    cpu_info = CpuInfo()  # it works while the others are asked
     reasons: dict[str, Reason] = {}
-    accelerators = _accelerators(reasons)
-    installed = software(reasons, pythons, packages, prefixes, names_only=names_only)
+    return _identity(reasons, lambda: software(reasons, pythons, packages, prefixes, names_only=names_only))
+
+
+def hardware_sha256() -> str:
+    """Return that hash of this machine's identity which its software does not change. Takes a second."""
+    return _identity({}, dict).hardware_sha256
+
+
+def _identity(reasons: dict[str, Reason], installed: Callable[[], Values]) -> Identity:
+    cpu_info = CpuInfo()  # it works while the others are asked
     facts = {
+        **device_facts(_accelerators(reasons)),
+        **container().facts,
+        **installed(),
         **processor(reasons, cpu_info.answer()),
         "memory_b": psutil.virtual_memory().total,
-        **device_facts(accelerators),
-        **container().facts,
-        **installed,
         "hostname_sha256": private.hashed(hashlib.sha256(platform.node().encode()).hexdigest()),
     }
     # Before it is hashed: the profile is written with what is hashed.

@@ -43,15 +43,16 @@ class Ahead(NamedTuple):
     cycles: dict[str, int]  # key of a group -> in each of its rounds to come
     rounds: int  # in all
     left_s: float
-    half_widths: list[float]  # of the log-ratio of each pair in the end
+    half_widths: list[float]  # of the log-ratio of each pair in the end; empty: too few rounds for an interval
 
 
 def foresight(ahead: Ahead) -> str:
     """Return ``plan: 14 rounds, of 4 to 7 cycles from now on, leave ±1.2 % (±0.8 to ±3.1 %); about 6 minutes left``."""
     counts = sorted({*ahead.cycles.values()})
     cycles = counted(counts[0], "cycle") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} cycles"
-    rounds = f"{counted(ahead.rounds, 'round')}, of {cycles} from now on, leave {precision_words(ahead.half_widths)}"
-    return f"plan: {rounds}; {about(ahead.left_s)} left"
+    rounds = f"{counted(ahead.rounds, 'round')}, of {cycles} from now on"
+    will = f"leave {precision_words(ahead.half_widths)}" if ahead.half_widths else "are too few for an interval"
+    return f"plan: {rounds}, {will}; {about(ahead.left_s)} left"
 
 
 def precision_words(half_widths: Sequence[float]) -> str:
@@ -102,7 +103,8 @@ def plan_report(
     headlines = [one_line(f"{suite.name}: {summary(plan, left, budget_s)}")]
     if earlier is not None:
         path, ahead = earlier
-        words = f"{counted(ahead.rounds, 'round')} would leave {precision_words(ahead.half_widths)}"
+        would = f"leave {precision_words(ahead.half_widths)}" if ahead.half_widths else "be too few for an interval"
+        words = f"{counted(ahead.rounds, 'round')} would {would}"
         headlines.append(one_line(f"precision: {words}, by the rounds of {path}"))
     return Report("kit run --dry-run", headlines, [plain_table("", ("", ""), rows)], document=document)
 

@@ -38,6 +38,7 @@ from kit.report.reasons_in_words import LETTERS, sentence
 from kit.report.values_in_words import counted, decimals, number, one_line, several, unbroken
 from kit.stats.estimate import (
     ALPHA,
+    ROUNDS_FOR_VERDICT,
     ROUNDS_PRELIMINARY,
     SAME_LEVEL,
     SMALLEST_DIFFERENCE,
@@ -402,8 +403,9 @@ def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
             if base is None or row is base or versus is None or versus.ratio is None:
                 continue
             if row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
-                rounds = "" if versus.low is None else f" ({counted(versus.count, 'round')})"
-                what = f"{' '.join(group.title)}: {row.name} against {base.name}: {answer(row)}{rounds}"
+                rounds, found = counted(versus.count, "round"), answer(row)
+                words = found if versus.low is None or rounds in found else f"{found} ({rounds})"
+                what = f"{' '.join(group.title)}: {row.name} against {base.name}: {words}"
                 lines.append(one_line(f"{what}{_to_halve(versus, round_s)}"))
     return lines
 
@@ -411,6 +413,8 @@ def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
 def _to_halve(versus: Estimate, round_s: float | None) -> str:
     """Return ``; 32 rounds (12 minutes) would halve the interval``; empty where more rounds do not help."""
     if not versus.has_interval or versus.modes is not None or versus.contention_pct is not None or not versus.se_log:
+        return ""
+    if versus.count < ROUNDS_FOR_VERDICT:
         return ""
     needed = rounds_for(versus, versus.half_width(1 - ALPHA) / 2, 1 - ALPHA)
     if needed is None or needed > ROUNDS_SHOWN_MAX:

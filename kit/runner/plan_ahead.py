@@ -11,7 +11,7 @@ hardware, says the same of a run that has not begun.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -26,6 +26,7 @@ from kit.compare.ratios import cycle_log_ratios, series
 from kit.compare.runs import Sample, group_samples
 from kit.compare.same_code import blocked_by_code
 from kit.errors import KitError
+from kit.fingerprint.fingerprint import hardware_sha256
 from kit.profile.cell import Cell
 from kit.profile.schema import CellResult, Group, Launch, StepPlan, SuiteUsed
 from kit.profile.store import read_profile
@@ -175,10 +176,12 @@ def foreseen(
     if left_s is not None:
         # A round that has begun is finished.
         rounds = next((count for count in range(rounds) if seconds(count) >= left_s), rounds)
+    in_the_end = {key: seen.rounds + min(rounds, more[key]) for key in seen.groups}
     ends = [
-        half_width(pair, cycles[key], max(FIRST_LOOK, seen.rounds + min(rounds, more[key])))
+        half_width(pair, cycles[key], in_the_end[key])
         for key, group in seen.groups.items()
         for pair in group.pairs
+        if in_the_end[key] >= ROUNDS_FOR_VERDICT
     ]
     return Ahead(cycles, seen.rounds + rounds, seconds(rounds), ends)
 
@@ -199,9 +202,14 @@ class Earlier(NamedTuple):
     ahead: Ahead
 
 
-def by_earlier_profiles(plan: RunPlan, folder: Path, budget_s: float | None) -> Earlier | None:
-    """Return what the newest profile in a folder foresees that measured the cells of a plan alike, on this hardware."""
-    hardware, keys = plan.identity.hardware_sha256, {cell.key for cell in plan.cells}
+def by_earlier_profiles(
+    plan: RunPlan, folder: Path, budget_s: float | None, hardware: Callable[[], str] = hardware_sha256
+) -> Earlier | None:
+    """Return what the newest profile in a folder foresees that measured the cells of a plan alike, on this hardware.
+
+    `hardware` returns the hash of this machine's, which the plan of a dry run does not have.
+    """
+    keys = {cell.key for cell in plan.cells}
     paths = list[tuple[float, Path]]()
     with suppress(OSError):
         paths = [(path.stat().st_mtime, path) for path in folder.glob("*.json")]
@@ -210,8 +218,8 @@ def by_earlier_profiles(plan: RunPlan, folder: Path, budget_s: float | None) -> 
             profile = read_profile(path)
         except (KitError, OSError):
             continue
-        is_alike = profile.identity.hardware_sha256 == hardware and _steps_alike(profile.suite.plan, plan.suite.plan)
-        if is_alike and keys <= {result.key for result in profile.cells}:
+        is_alike = _steps_alike(profile.suite.plan, plan.suite.plan) and keys <= {each.key for each in profile.cells}
+        if is_alike and profile.identity.hardware_sha256 == hardware():
             launches = [launch for result in profile.cells if result.key in keys for launch in result.launches]
             seen = seen_in(profile.suite, plan.groups, plan.cells, launches)
             if seen.groups.keys() == {group.key for group in plan.groups} and seen.rounds >= ROUNDS_FOR_VERDICT:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kit.clock import now_ns
-from kit.compare.clean import OTHERS_MOST
+from kit.compare.clean import OTHERS_MEAN_MOST, OTHERS_MOST
 from kit.compare.naming import cell_names, says_task
 from kit.fingerprint.machine_state import others_now
 from kit.printable import printable
@@ -160,6 +160,8 @@ class RunProgress:
             return
         self._left_out += 1
         is_news, who = not self._others, f"{100 * others:.0f} % of the CPUs" if others else "the device"
+        if others and others <= OTHERS_MOST:
+            who += f", and in the mean of the round more than {100 * OTHERS_MEAN_MOST:.0f} %"
         then = "cycle repeated" if is_repeated else "cycle does not count"
         self._others = f" · other programs use {who}: {then} ({clean} of {planned} clean)"
         self._show("", now=is_news)

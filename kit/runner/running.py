@@ -103,6 +103,7 @@ class RunUnderWay:
             self._take(launch)
         following = next_round(plan, self.launches, 0)
         self.rounds_done = plan.suite.rounds if following is None else following[0]
+        self.ended_by_budget = False  # though more rounds were wanted
         self._kept = kept
 
     @classmethod
@@ -208,6 +209,7 @@ class RunUnderWay:
         while (following := next_round(self.plan, self.launches, self.rounds_done, has_budget=has_budget)) is not None:
             number, shared = following
             if begun and deadline_ns is not None and now_ns() >= deadline_ns:
+                self.ended_by_budget = True
                 # What follows the planned rounds is for a precision, or in place of rounds that others disturbed.
                 return number >= self.plan.suite.rounds and not self.lost
             if (has_budget or self.plan.suite.precision_pct is not None) and (is_look(number) or not begun):

@@ -195,6 +195,11 @@ def test_what_is_found_of_two_variants_comes_with_the_rounds_that_would_halve_it
     assert asked is None if least is None else least <= int(asked) <= most, "of hundreds of rounds it says nothing"
 
 
+def test_two_rounds_have_no_interval_to_halve():
+    (line,) = ab_findings(compare_within("a", two_variants(1.1, 2, sd=0.02)), 30.0)
+    assert "unresolved" in line and "halve" not in line and line.count("2 rounds") == 1
+
+
 def test_of_three_variants_and_of_frameworks_the_table_is_the_answer():
     three = b.group("g", *(b.member("torch", 2.0, variant=name) for name in ("old", "new", "other")))
     assert ab_findings(compare_within("a", b.profile(three, rounds=4, compare=["variant"])), 30.0) == []

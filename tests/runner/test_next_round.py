@@ -113,7 +113,7 @@ def test_a_search_whose_budget_ends_after_its_first_look_is_whole(conducted):
     run = conducted(precision_pct=0.01, rounds=8, backends=["torch", "jax"], cycles=1)
     for finished in range(1, 8):
         assert (run.go_on if finished > 1 else run.begin)(budget_s=1e-9).interrupted
-    assert not run.go_on(budget_s=1e-9).interrupted
+    assert not run.go_on(budget_s=1e-9).interrupted and run.run.ended_by_budget
     assert not folder_of(run.path).exists()
 
 

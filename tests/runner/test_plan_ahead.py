@@ -1,14 +1,18 @@
 """What is foreseen of a run: how many cycles its rounds have from the third on, and how narrow its intervals are."""
 
+import json
 import math
 
 import pytest
+from kit_process import invoke as kit
 from msgspec.structs import replace
-from scripted_launcher import ScriptedLauncher
+from scripted_launcher import ScriptedLauncher, Watching
 
+from kit.cli.run_and_selftest import begin, parse_request
 from kit.compare.clean import CYCLES_LEAST
 from kit.profile.store import write_profile
 from kit.report.plan_report import foresight, plan_report
+from kit.runner.interrupt import StopFlag
 from kit.runner.plan_ahead import by_earlier_profiles, is_look, look_ahead, seen_in
 from kit.runner.rounds_left import next_round
 from kit.runner.time_left import TimeLeft
@@ -93,26 +97,41 @@ def test_the_line_says_rounds_cycles_precision_and_time(conducted):
 
 
 def test_a_dry_run_says_what_an_earlier_profile_on_this_hardware_foresees(conducted, tmp_path):
+    def foreseen(plan, folder=tmp_path, budget_s=None):
+        return by_earlier_profiles(plan, folder, budget_s, lambda: plan.identity.hardware_sha256)
+
     run = search(conducted, precision_pct=None, rounds=8)
     profile = run.begin(ScriptedLauncher(luck=0.02, noise=0.02, drift=0))
-    earlier = by_earlier_profiles(run.plan, tmp_path, None)
+    earlier = foreseen(run.plan)
     assert earlier.path == run.path and earlier.ahead.rounds == 8
     round_s = earlier.ahead.left_s / 8
-    bounded = by_earlier_profiles(run.plan, tmp_path, 3 * round_s).ahead
+    bounded = foreseen(run.plan, budget_s=3 * round_s).ahead
     assert bounded.rounds == 3 and bounded.half_widths[0] > earlier.ahead.half_widths[0]
+    assert foreseen(run.plan, budget_s=round_s / 2).ahead.half_widths == [], "one round has no interval"
     longer = replace(run.plan, suite=replace(run.plan.suite, rounds=32))
-    assert by_earlier_profiles(longer, tmp_path, None).ahead.half_widths[0] < 0.7 * earlier.ahead.half_widths[0]
+    assert foreseen(longer).ahead.half_widths[0] < 0.7 * earlier.ahead.half_widths[0]
     report = plan_report(run.plan, TimeLeft(run.plan).estimate(), earlier)
     assert report.document["foreseen_by"] == str(run.path)
     assert len(report.document["foreseen_half_widths_pct"]) == 1
     # Another machine's, a run's of other cells or longer blocks, and what is no profile foresee nothing.
     steps = replace(run.plan.suite.plan, block_s=1.0)
-    assert by_earlier_profiles(replace(run.plan, suite=replace(run.plan.suite, plan=steps)), tmp_path, None) is None
+    assert foreseen(replace(run.plan, suite=replace(run.plan.suite, plan=steps))) is None
     cells = [*run.plan.cells, replace(run.plan.cells[0], variant="other")]
-    assert by_earlier_profiles(replace(run.plan, cells=cells), tmp_path, None) is None
+    assert foreseen(replace(run.plan, cells=cells)) is None
     run.path.unlink()
     other = replace(profile, identity=replace(profile.identity, hardware_sha256="0" * 64))
     write_profile(tmp_path / "other.json", other, {})
     (tmp_path / "broken.json").write_text("{")
-    assert by_earlier_profiles(run.plan, tmp_path, None) is None
-    assert by_earlier_profiles(run.plan, tmp_path / "none", None) is None
+    assert foreseen(run.plan) is None
+    assert foreseen(run.plan, tmp_path / "none") is None
+
+
+def test_the_command_finds_the_profile_that_a_run_of_the_same_words_left_in_the_folder(tmp_path):
+    (tmp_path / "program.py").write_text("def old(batch, device):\n    return lambda: 0\n\n\nnew = old\n")
+    programs = (word for name in ("old", "new") for word in ("--program", str(tmp_path / f"program.py:{name}")))
+    words = [*programs, "--out", str(tmp_path / "next.json")]
+    running = begin(parse_request(words))
+    running.run(Watching(), StopFlag(), start=ScriptedLauncher(luck=0.02, noise=0.02, drift=0).start)
+    earlier = (tmp_path / "next.json").rename(tmp_path / "earlier.json")
+    dry = json.loads(kit("run", *words, "--dry-run", "--json").stdout)
+    assert (dry["foreseen_by"], len(dry["foreseen_half_widths_pct"])) == (str(earlier), 1)
