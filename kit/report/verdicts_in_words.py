@@ -403,8 +403,8 @@ def ab_findings(comparison: Comparison, round_s: float | None) -> list[str]:
             if base is None or row is base or versus is None or versus.ratio is None:
                 continue
             if row.cell.key_without(AB_AXES) == base.cell.key_without(AB_AXES):
-                rounds, found = counted(versus.count, "round"), answer(row)
-                words = found if versus.low is None or rounds in found else f"{found} ({rounds})"
+                rounds, verdict = counted(versus.count, "round"), answer(row)
+                words = verdict if versus.low is None or rounds in verdict else f"{verdict} ({rounds})"
                 what = f"{' '.join(group.title)}: {row.name} against {base.name}: {words}"
                 lines.append(one_line(f"{what}{_to_halve(versus, round_s)}"))
     return lines
