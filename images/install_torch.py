@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import re
 import runpy
 import subprocess
 import sys
@@ -49,11 +48,12 @@ class Offer(NamedTuple):
 
 
 def locked_version(lock: Path) -> str:
-    """The version of torch that `lock` pins."""
-    pin = re.search(r"^torch==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
-    if not pin:
-        raise NotCpuError(f"{lock} does not pin torch; run make lock")
-    return pin.group(1)
+    """The version of torch that `lock` pins for this Python."""
+    pins = [Requirement(line) for line in lock.read_text(encoding="utf-8").splitlines() if line.startswith("torch==")]
+    for pin in pins:
+        if pin.marker is None or pin.marker.evaluate():
+            return str(pin.specifier).removeprefix("==")
+    raise NotCpuError(f"{lock} does not pin torch; run make lock")
 
 
 def accelerator_packages(requirements: list[str]) -> list[str]:

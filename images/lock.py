@@ -6,7 +6,8 @@
     FRAMEWORK.in, worker.in ─► a resolution each ─► {gpu,tpu}/FRAMEWORK.txt      the kit's own: cpu/kit.txt
 
 On a CPU all the files install into one environment, so a package has the same version in each of them; `universal`
-resolution writes markers for Python 3.11 to 3.13 and for every platform. On GPUs and TPUs the frameworks pin runtimes
+resolution writes markers for Python 3.11 to 3.13 and for every platform. Python 3.12 and 3.13 get the newest versions
+that the .in files allow, 3.11 the last ones that were published for it. On GPUs and TPUs the frameworks pin runtimes
 that clash: an environment each, for the Python and the platform of the images.
 """
 
@@ -24,7 +25,7 @@ ROOT = IMAGES.parent
 NAMES = ("kit", "notebook", "tensorflow", "torch", "jax", "dev")
 FRAMEWORKS = ("tensorflow", "torch", "jax")
 COMMANDS = ("containers", "fleet", "plot")  # extras of pyproject.toml that some commands need
-OLDEST_PYTHON = "3.11"
+OLDEST_PYTHON, IMAGES_PYTHON = "3.11", "3.13"
 # libtpu's wheels ask for glibc 2.31; CUDA's for older ones.
 PLATFORMS = {"gpu": "x86_64-manylinux_2_28", "tpu": "x86_64-manylinux_2_31"}
 
@@ -64,10 +65,10 @@ def kit_requirements(pyproject: Path) -> dict[str, list[str]]:
     }
 
 
-def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> None:
+def compile_lock(work: Path, sources: list[str], output: str, python: str, *options: str) -> None:
     """Resolve `sources` (file names in `work`) into `work/output`. Raises CalledProcessError with uv's own message."""
     command = [
-        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", OLDEST_PYTHON,
+        sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", python,
         "--custom-compile-command", "make lock", *options, *sources, "--output-file", output,
     ]  # fmt: skip
     subprocess.run(command, cwd=work, check=True)
@@ -75,8 +76,7 @@ def compile_lock(work: Path, sources: list[str], output: str, *options: str) -> 
 
 def lock_together(target: Path, *, upgrade: bool) -> None:
     """Write `target`/*.txt for one environment. Pins that still satisfy the .in files are kept unless `upgrade`."""
-    # One version of a package for every Python: a benchmark on 3.13 differs from one on 3.11 by Python alone.
-    everywhere = ("--universal", "--fork-strategy", "fewest", "--excludes", "cuda_only.txt")
+    everywhere = ("--universal", "--fork-strategy", "requires-python", "--excludes", "cuda_only.txt")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
@@ -88,10 +88,11 @@ def lock_together(target: Path, *, upgrade: bool) -> None:
             kept = [path.read_text(encoding="utf-8") for name in NAMES if (path := target / f"{name}.txt").exists()]
             (work / "constraints.txt").write_text("\n".join(kept), encoding="utf-8")
         sources = [f"{name}.in" for name in NAMES]
-        compile_lock(work, sources, "constraints.txt", "--no-annotate", "--no-header", *everywhere)
+        compile_lock(work, sources, "constraints.txt", OLDEST_PYTHON, "--no-annotate", "--no-header", *everywhere)
         for name in NAMES:
             hashes = () if name in WITHOUT_HASHES else ("--generate-hashes",)
-            compile_lock(work, [f"{name}.in"], f"{name}.txt", "--constraints", "constraints.txt", *hashes, *everywhere)
+            options = ("--constraints", "constraints.txt", *hashes, *everywhere)
+            compile_lock(work, [f"{name}.in"], f"{name}.txt", OLDEST_PYTHON, *options)
             text = (work / f"{name}.txt").read_text(encoding="utf-8").replace("    #   -c constraints.txt\n", "")
             (target / f"{name}.txt").write_text(NOTES.get(name, "") + text, encoding="utf-8")
 
@@ -110,7 +111,7 @@ def lock_apart(target: Path, *, upgrade: bool) -> None:
             if is_cpu_torch:
                 (work / "cuda_only.txt").write_text("\n".join(CUDA_ONLY), encoding="utf-8")
             options += ["--excludes", "cuda_only.txt"] if is_cpu_torch else ["--generate-hashes"]
-            compile_lock(work, [f"{name}.in", "worker.in"], locked.name, *options)
+            compile_lock(work, [f"{name}.in", "worker.in"], locked.name, IMAGES_PYTHON, *options)
             text = (work / locked.name).read_text(encoding="utf-8")
             locked.write_text((NOTES[name] if is_cpu_torch else "") + text, encoding="utf-8")
 

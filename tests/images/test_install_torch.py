@@ -52,7 +52,9 @@ def install(root, scratch, tmp_path):
     for left in site.glob("torch*"):
         shutil.rmtree(left)
     lock = tmp_path / "torch.txt"
-    lock.write_text("torch==2.13.0\n")
+    lock.write_text(
+        "torch==2.9.0 ; python_full_version < '3.11'\ntorch==2.13.0 ; python_full_version >= '3.11'\n    # via\n"
+    )
 
     def run(index, default, lock_text=None):
         if lock_text is not None:

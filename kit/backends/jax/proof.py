@@ -100,7 +100,9 @@ def _programs_of(program: Stepping, batch: DeviceBatch) -> WhatRan:
 def _of_the_host() -> jax.profiler.ProfileOptions:
     """Return options that leave a device's own tracer off: what is called shows on the host."""
     options = jax.profiler.ProfileOptions()
-    options.device_tracer_level = options.python_tracer_level = 0
+    options.python_tracer_level = 0
+    if hasattr(options, "device_tracer_level"):  # until JAX 0.11
+        options.device_tracer_level = 0
     return options
 
 
