@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kit.audit.rule import USUAL, Found, rule, says
-from kit.audit.subject import MeasuredCell, NotApplicableError, NotMeasuredError, not_recorded
+from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, NotMeasuredError, not_recorded
 from kit.compare.contradictions import (
     FULL_FLOAT32,
     against_mode,
@@ -94,6 +96,15 @@ def work_left_out(cell: MeasuredCell) -> Found | None:
     if not any(known.runs for known in ran):
         raise next((NotMeasuredError(known.reason) for known in ran if known.reason is not None), not_recorded("ran"))
     return None
+
+
+@rule("note", "tested_release")
+@says("{title} {version} is newer than the releases that Steadykit was tested with (up to {tested}).")
+def newer_than_tested(run: MeasuredRun) -> Iterator[Found]:
+    """Find frameworks that are newer than what Steadykit's tests have run with."""
+    untested = {launch.untested.values["title"]: launch.untested for launch in run.launches if launch.untested}
+    for known in untested.values():
+        yield Found(known.values)
 
 
 @rule("warning", "keep_float32")

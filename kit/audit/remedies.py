@@ -62,6 +62,7 @@ REMEDIES = {
     "lower_rate": "Lower the learning rate, or find out where the loss diverges",
     "same_arithmetic": "Do not compare its times; its losses: `kit show {file:s}`",
     "free_a_cpu": "Stop other programs, or leave a CPU to the sampler: `{run:s} --threads {threads}`",
+    "tested_release": "Check this machine with it: `kit selftest`; or install a release that was tested",
     "other_code": "Check which copy is imported: the program's folder comes first, then PYTHONPATH, then the "
     "environment",
     "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads: `env -u {name} {run:s}`",

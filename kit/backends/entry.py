@@ -10,14 +10,18 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Literal, NamedTuple
+
+from packaging.version import InvalidVersion, Version
 
 from kit import backends
 from kit.environment import FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
+from kit.profile.fields import Reason, reason
 
 # Libraries read these when they are loaded, before the worker can set their threads. A variant that sets one of them
 # takes over the threads of its workers.
@@ -70,6 +74,7 @@ class BackendEntry(NamedTuple):
     data_parallel: Mapping[str, Literal["ranks", "devices"]] = {}
     keeps_to_interface: bool = False  # its ranks listen at their addresses alone, not on every interface
     builds_workloads: bool = True  # false: a user's function builds what it runs
+    tested_to: str = ""  # the newest release that the tests have run with, as "2.15"; empty: nobody says
 
     @property
     def interpreter_variable(self) -> str:
@@ -80,6 +85,14 @@ class BackendEntry(NamedTuple):
         """Return how many processes a cell has on so many hosts, if its workers have these `variables`."""
         is_each = self.data_parallel.get(cell.device) == "ranks" or variables.get(PROCESS_EACH, "") not in ("", "0")
         return cell.devices if is_each else hosts
+
+    def newer_than_tested(self, version: str) -> Reason | None:
+        """Return that this version of the framework is of a later release than the tests have run with."""
+        with suppress(InvalidVersion):  # what somebody built may be called anything
+            tested = Version(self.tested_to).release
+            if Version(version).release[: len(tested)] > tested:
+                return reason("newer_than_tested", title=self.title, version=version, tested=self.tested_to)
+        return None
 
     def untranslated(self, layer: object) -> BackendError:
         """Return the error for a layer that this backend has no translation of."""

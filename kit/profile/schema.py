@@ -365,6 +365,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a worker knows of a launch after one of its verbs: the fields of `Launch` that it fills."""
 
     python: str | None = None
+    untested: Reason | None = None  # that its framework is newer than what Steadykit's tests have run with
     backend_version: str | None = None  # of a user program, those of the frameworks whose results its step returned
     frameworks: dict[str, str] = {}  # version of each that its process had loaded, with packages that belong to them
     phases: list[Phase] = []
@@ -396,6 +397,7 @@ class LaunchPart(msgspec.Struct, kw_only=True, omit_defaults=True):
     numbers: ComputedNumbers | None = None  # null: not recorded, or an operation, which has none
     parity: Parity | None = None
     kernels: list[str] = []  # with parity: the framework's names of the kernels that its layers run on
+    kernels_unnamed: Reason | None = None  # why it does not name them
     failure: Failure | None = None
 
     def add(self, part: LaunchPart) -> None:

@@ -205,7 +205,7 @@ def _worker(result: CellResult) -> list[str]:
         loaded = [f"{name} {number}" for name, number in launch.frameworks.items() if f"{name} " not in framework]
         version += f" (loaded too: {', '.join(loaded)})" if loaded and result.cell.backend == USER_PROGRAM else ""
         ran = {} if launch.ran is None else launch.ran.runs
-        kernels = ", ".join(launch.kernels)
+        kernels = ", ".join(launch.kernels) or (sentence(launch.kernels_unnamed) if launch.kernels_unnamed else "")
         runs = ", ".join(f"{name} {count:,}" for name, count in ran.items())
         workers.append((version, threads, settings, kernels, runs and f"a step ran {runs}"))
     columns = zip(*workers, strict=True) if workers else [()] * 5

@@ -120,6 +120,8 @@ OTHERS: Templates = {
     "eager": "eager mode compiles nothing",
     "own_program": "it uses no framework whose compilations Steadykit can count",
     "compilations_not_counted": "its framework does not say what it compiled ({error})",
+    "kernels_not_named": "its framework does not name the kernels of its layers ({error})",
+    "newer_than_tested": "{title} {version} is newer than the releases that Steadykit was tested with (up to {tested})",
     "compiler_switched_off": "its compiler is switched off by {by}",
     "no_profiler": "its framework has no profiler that shows what runs",
     "profiler_failed": "its framework's profiler failed ({error})",

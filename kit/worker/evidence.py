@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.backends.protocol import Backend, DeviceBatch, Runnable
+from kit.backends.protocol import Backend, DeviceBatch, Program, Runnable
 from kit.clock import now_ns
 from kit.errors import KitError
 from kit.profile.cell import Cell
@@ -312,6 +312,15 @@ def what_ran(program: Runnable, batches: Iterator[DeviceBatch]) -> WhatRan:
         return WhatRan(reason=reason("profiler_failed", error=_message(error)))
 
 
+def name_kernels(program: Program, part: LaunchPart) -> LaunchPart:
+    """Put the names of a program's kernels into `part`; no framework promises them, so a failure is a reason."""
+    try:
+        part.kernels = program.kernels()
+    except Exception as error:
+        part.kernels_unnamed = reason("kernels_not_named", error=_message(error))
+    return part
+
+
 def _message(error: BaseException) -> str:
     """Return an exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:MESSAGE_LENGTH]}"
@@ -341,7 +350,7 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
         if not math.isfinite(losses[-1]):
             raise KitError(f"parity check: the loss is {losses[-1]} at step {len(losses) - 1}; check the learning rate")
     parity = Parity(losses=losses, weights_sha256=weights_sha256(weights), batches_sha256=pool_sha256(batches))
-    return LaunchPart(parity=parity, kernels=program.kernels())
+    return name_kernels(program, LaunchPart(parity=parity))
 
 
 def _loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch) -> float:

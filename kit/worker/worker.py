@@ -320,6 +320,8 @@ class _Worker:
         # A user program may have imported its framework just now.
         tokens = running.program.tokens if isinstance(running.program, UserProgram) else None
         done = _timed(begin_ns, LaunchPart(backend_version=backend.version, tokens=tokens))
+        if not isinstance(running.program, UserProgram):
+            done.part.untested = CATALOG[cell.backend].newer_than_tested(backend.version)
         done.part.device_ids = DEVICES[prepared.device].ids(wanted)
         if running.cell.traits.trains and request.program not in self._fits:
             running.program.keep()  # not in the time of the build

@@ -284,6 +284,13 @@ row("not_compiled", mode_ran({}, ran=None, recompiles=Compilations(count=0)), la
 row("not_compiled", partial(cells, b.member("fake", compile_mode="other")))
 
 
+newer = reason("newer_than_tested", title="PyTorch", version="2.16.0", tested="2.15")
+row("newer_than_tested", partial(both, "cpu"))
+row(
+    "newer_than_tested", partial(both, "cpu", untested=newer), "note newer_than_tested", version="2.16.0", tested="2.15"
+)
+
+
 def program(**launch):
     member = b.member("program", 3.0, "mine", precision="own", compile_mode="own", feed="own", launch=launch)
     return partial(cells, member)

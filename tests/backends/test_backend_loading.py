@@ -1,10 +1,13 @@
 """What is known about a backend without its framework: its name, and the variables that decide its speed."""
 
+import re
 import sys
 
 import pytest
+from kit_process import REPOSITORY
+from packaging.version import Version
 
-from kit.backends.backend_catalog import CATALOG, BackendError, load
+from kit.backends.backend_catalog import CATALOG, FRAMEWORKS, BackendError, load
 from kit.backends.entry import read_from_environment
 
 
@@ -17,6 +20,29 @@ def test_a_framework_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a module that cannot be found
     with pytest.raises(BackendError, match=r"PyTorch.* install it or leave it out$"):
         load("torch")
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_the_newest_release_that_is_locked_is_the_one_that_was_tested(name):
+    lock = (REPOSITORY / f"images/cpu/{name}.txt").read_text()
+    newest = max(map(Version, re.findall(rf"^{name}==(\S+)", lock, re.MULTILINE)))
+    assert CATALOG[name].tested_to == f"{newest.major}.{newest.minor}"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_newer"),
+    [
+        ("2.15.7+cu132", False),
+        ("2.9.0a0+145a3a7.nv25.10", False),
+        ("our-own", False),
+        ("2.16.0.dev20261101", True),
+        ("3.0", True),
+    ],
+)
+def test_a_release_that_was_not_tested_is_known(version, is_newer):
+    entry = CATALOG["torch"]._replace(tested_to="2.15")
+    assert (entry.newer_than_tested(version) is not None) == is_newer
+    assert entry._replace(tested_to="").newer_than_tested(version) is None
 
 
 def test_a_label_of_nvidias_images_is_no_setting_of_nccl():

@@ -12,9 +12,10 @@ import pytest
 from kit_process import REPOSITORY
 from planted_files import plant
 
-from kit.backends.protocol import Runnable
+from kit.backends.protocol import Program
 from kit.profile.fields import Reason
-from kit.worker.evidence import ThreadUse, compilations, what_ran
+from kit.profile.schema import LaunchPart
+from kit.worker.evidence import ThreadUse, compilations, name_kernels, what_ran
 
 # Which runs in a process of its own, as a worker does.
 SHOW = """
@@ -193,7 +194,7 @@ def test_only_threads_that_ran_in_the_blocks_are_counted():
     second.join()
 
 
-class Unknown(Runnable):
+class Unknown(Program):
     """A program whose framework has changed what nobody promises."""
 
     def compilations(self):
@@ -202,10 +203,15 @@ class Unknown(Runnable):
     def what_ran(self, batch):
         raise SystemExit(batch)
 
+    def kernels(self):
+        raise NotImplementedError("no such stage")
+
 
 def test_a_record_of_a_framework_that_fails_is_a_reason():
     counted = compilations(Unknown())
     assert counted.count is None and counted.reason.code == "compilations_not_counted"
     assert counted.reason.values["error"] == "AttributeError: module has no attribute 'counters'"
+    named = name_kernels(Unknown(), LaunchPart())
+    assert not named.kernels and named.kernels_unnamed.code == "kernels_not_named"
     assert what_ran(Unknown(), iter([7])).reason.values == {"error": "SystemExit: 7"}
     assert what_ran(Unknown(), iter([])).reason.code == "fit_is_over"

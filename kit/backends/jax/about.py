@@ -20,6 +20,7 @@ ENTRY = BackendEntry(
         "flax",
         "optax",
     ),
+    tested_to="0.12",
     compile_modes=("jit",),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     decided_by=("NPROC",),

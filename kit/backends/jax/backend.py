@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jax._src.lib import _jax
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
@@ -345,7 +344,13 @@ def join(ranks: RankGroup, kind: str, devices: int) -> None:
         )
         # JAX has no setting for the interface: its CPU client calls this function without one (jax-ml/jax,
         # `make_cpu_client` in xla_bridge.py).
-        make = functools.partial(_jax.make_gloo_tcp_collectives, interface=ranks.interface())
+        try:
+            from jax._src.lib import _jax
+
+            make = functools.partial(_jax.make_gloo_tcp_collectives, interface=ranks.interface())
+        except (ImportError, AttributeError) as error:
+            message = f"JAX {jax.__version__} does not let Steadykit choose where its ranks listen ({error})"
+            raise BackendError(f"{message}; use JAX 0.9 to 0.12, or leave --devices out") from error
         _jax.make_gloo_tcp_collectives = make
 
 

@@ -10,6 +10,7 @@ ENTRY = BackendEntry(
     module="tensorflow",
     distributions=("tensorflow", "tensorflow-cpu", "tensorflow-tpu"),
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "libtpu", "tensorflow-intel", "tf-keras", "keras"),
+    tested_to="2.21",
     compile_modes=("graph", "eager", "xla"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.

@@ -25,11 +25,6 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-# TensorFlow has no public way to set the coordination service's heartbeat: the strategy sets the service up itself,
-# with a heartbeat of seconds, unless the private context has one already.
-from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
-from tensorflow.python.eager import context
-
 from kit.backends.entry import (
     ONEDNN_PRECISION,
     BackendError,
@@ -358,7 +353,16 @@ class Workers:
 
 
 def _set_heartbeat(ranks: RankGroup) -> None:
-    """Configure the coordination service as the strategy would, but with the limit of a rank's heartbeat."""
+    """Configure the coordination service as the strategy would, but with the limit of a rank's heartbeat.
+
+    TensorFlow has no public way to set it: the strategy sets the service up itself, with a heartbeat of seconds, unless
+    the private context has one already.
+    """
+    try:
+        from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+        from tensorflow.python.eager import context
+    except ImportError:  # a rank that is stopped for long, while others measure, may then be given up
+        return
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=ranks.size)
     context.context().configure_coordination_service(
         service_type="standalone",

@@ -18,9 +18,6 @@ from typing import Any
 
 import tensorflow as tf
 
-# TensorFlow has no public call that lists functions, and none that reads a trace.
-from tensorflow.python.eager import context
-
 from kit.backends.protocol import DeviceBatch, Stepping
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, WhatRan
@@ -37,7 +34,7 @@ PRODUCT = re.compile(r"(MatMul|Conv[23]D|Conv2DBackprop\w+|Einsum|DepthwiseConv\
 
 def compiled_so_far() -> Compilations:
     """Count the functions that were traced in this process: TensorFlow compiles each once, as a graph or by XLA."""
-    names = context.context().list_function_names()
+    names = _context().list_function_names()
     return Compilations(count=sum(name.startswith(TRACED) for name in names), reason=switched_off())
 
 
@@ -72,6 +69,13 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
     return WhatRan(runs=ran.runs, products=_count(PRODUCT, _by_operation(events)), products_asked=asked)
 
 
+def _context() -> Any:  # noqa: ANN401 - TensorFlow names no type
+    """Return what knows all functions: TensorFlow has no public call that lists them, and none that reads a trace."""
+    from tensorflow.python.eager import context
+
+    return context.context()
+
+
 def _events(trace: bytes) -> Counter[str]:
     """Count the events of a trace by their names."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -101,7 +105,7 @@ def _products(name: str, within: frozenset[str]) -> int:
     """Return how many products a traced function has, with those of the functions that it calls."""
     if name in within:
         return 0
-    nodes: Iterable[Any] = context.context().get_function_def(name).node_def
+    nodes: Iterable[Any] = _context().get_function_def(name).node_def
     count = 0
     for node in nodes:
         count += bool(PRODUCT.search(node.op))

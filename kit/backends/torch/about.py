@@ -10,6 +10,7 @@ ENTRY = BackendEntry(
     module="torch",
     distributions=("torch",),
     packages=("torch", "torch-tpu", "libtpu", "torchvision", "triton", "pytorch-triton"),
+    tested_to="2.15",
     compile_modes=("eager", "compile"),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
