@@ -14,6 +14,7 @@ from kit.audit.subject import MeasuredCell, NotApplicableError, not_recorded
 from kit.compare.contradictions import FULL_FLOAT32, is_full
 from kit.compare.same_code import same_code as code_in_common
 from kit.profile.cell import FRAMEWORKS_OWN
+from kit.profile.schema import WhatRan
 
 # Names of variables that give memory to an allocator.
 ALLOCATORS = ("LD_PRELOAD", "GLIBC_TUNABLES", "*MALLOC*", "*ALLOC*", "*MEM_FRACTION", "*PREALLOCATE", "*ALLOW_GROWTH")
@@ -106,6 +107,29 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
                 values = {"settings": listed(alike, [value for _, value in known])}
                 remedy = again("same_precision", alike, {"precision": ["float32"]})
                 yield Found(values, 100.0, cell_key=alike[full.index(False)].key, remedy=remedy)
+
+
+@rule("warning", "same_graphs", on="accelerator")
+@says("{who}: {replaying} replay CUDA graphs and {launching} do not; launches in a step: {launches}.")
+def cuda_graphs_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
+    """Find groups in which one framework replays captured CUDA graphs and another launches each kernel."""
+    for alike in alike_but_frameworks(group, lambda cell: (cell.cell.variant, cell.cell.device)):
+        if alike[0].cell.device != "gpu":
+            raise NotApplicableError
+        ran = [next((record.ran for record in cell.records if record.ran), WhatRan()) for cell in alike]
+        with_graphs = [None if known.graphs is None else known.graphs > 0 for known in ran]
+        if None in with_graphs:
+            yield not_recorded("ran.graphs")
+        elif len(set(with_graphs)) > 1:
+            names = {
+                is_replayed: ", ".join(
+                    cell.sample.name for cell, has in zip(alike, with_graphs, strict=True) if has is is_replayed
+                )
+                for is_replayed in (True, False)
+            }
+            launches = listed(alike, [f"{known.launches:,}" for known in ran])
+            values = {"replaying": names[True], "launching": names[False], "launches": launches}
+            yield Found(values, 100.0, cell_key=alike[with_graphs.index(False)].key)
 
 
 @rule("warning")

@@ -82,6 +82,8 @@ REMEDIES = {
     "let_threads_move": "Do not bind the program's threads: os.sched_setaffinity and psutil's cpu_affinity do, and "
     "libraries may; to choose CPUs: `taskset -c {cpu_list:s} {run:s}`",
     "same_allocator": "Use one allocator for all, as a variant: `{run:s} --variant {variant:s} --compare backend`",
+    "same_graphs": "Compare like with like: PyTorch captures graphs with `--compile-mode reduce-overhead`, and XLA "
+    "leaves them out with `--variant no-graphs:env=XLA_FLAGS=--xla_gpu_enable_command_buffer=`",
     "same_precision": "Use a precision that all frameworks multiply alike: `{run:s}`",
     "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: `nvidia-smi -q -d "
     "PERFORMANCE`",

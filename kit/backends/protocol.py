@@ -14,7 +14,7 @@ import math
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -37,6 +37,9 @@ GLOO_INTERFACE, NCCL_INTERFACE = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 HEARTBEAT_LIMIT_S = 7 * 24 * 3600
 # Loops, products, and calls into a library such as oneDNN or cuDNN.
 XLA_KERNELS = re.compile(r"\s(while|dot|convolution)\(|custom_call_target=\"([^\"]+)\"")
+# CUDA's runtime begins its names with cuda, its driver with cu: cudaGraphLaunch, cuLaunchKernelEx, cuMemsetD8Async.
+GRAPH_LAUNCH = re.compile(r"cu(da)?GraphLaunch")
+WORK_LAUNCH = re.compile(r"cu(da)?(LaunchKernel|LaunchCooperativeKernel|Memcpy|Memset)")
 
 
 class ThreadSetting(NamedTuple):
@@ -230,6 +233,20 @@ class Backend(Protocol):
         Raises:
             BackendError: a layer has no translation.
         """
+
+
+class Launches(NamedTuple):
+    """Calls of CUDA's runtime or driver in a step that gave the GPU work."""
+
+    launches: int | None = None  # kernels, copies and graphs; null: the profiler showed no call
+    graphs: int | None = None  # of these, replays of captured graphs
+
+
+def launches_among(names: Mapping[str, int]) -> Launches:
+    """Count those calls among the events of a profiler, by their names as CUPTI has them."""
+    graphs = sum(count for name, count in names.items() if GRAPH_LAUNCH.match(name))
+    launches = graphs + sum(count for name, count in names.items() if WORK_LAUNCH.match(name))
+    return Launches(launches, graphs) if launches else Launches()
 
 
 def kernel_ops(text: str) -> list[str]:

@@ -2,7 +2,8 @@
 
     mode                  has to run              must not run
     torch eager           operations              what TorchDynamo captured or Inductor compiled
-    torch compile         graphs of Inductor
+    torch compile, reduce-overhead, max-autotune
+                          graphs of Inductor
     tensorflow eager      operations              programs of XLA
     tensorflow graph      graphs                  programs of XLA
     tensorflow xla        programs of XLA
@@ -60,6 +61,8 @@ class Mode(NamedTuple):
 MODES: Mapping[tuple[str, str], Mode] = {
     ("torch", "eager"): Mode("operation", ("inductor", "dynamo"), is_counted=False),
     ("torch", "compile"): Mode("inductor"),
+    ("torch", "reduce-overhead"): Mode("inductor"),
+    ("torch", "max-autotune"): Mode("inductor"),
     ("tensorflow", "eager"): Mode("operation", ("xla",), is_counted=False),
     ("tensorflow", "graph"): Mode("graph", ("xla",)),
     ("tensorflow", "xla"): Mode("xla"),

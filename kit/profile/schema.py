@@ -333,6 +333,8 @@ class WhatRan(msgspec.Struct, frozen=True, kw_only=True):
     products: Count | None = None  # matrix products and convolutions that TensorFlow's graphs ran
     products_asked: Count | None = None  # that these graphs had when they were traced
     arguments_b: Count | None = None  # that XLA's programs take; 0: they knew everything when they were compiled
+    launches: Count | None = None  # calls that gave a GPU work: kernels, copies, graphs; null: not seen
+    graphs: Count | None = None  # of these, replays of captured graphs
     reason: Reason | None = None  # why it is not known what ran
 
 

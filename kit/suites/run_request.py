@@ -130,7 +130,9 @@ class RunRequest(TypedRequest):
     )
     precisions: Names = several("--dtype", "Set the numeric precision (axis `precision`).", choices=PRECISIONS)
     threads: Counts = several("--threads", "Number of threads; several values are compared.", "N,…", 1, CPU_MAX)
-    compile_modes: Names = several("--compile-mode", "Choose graph, xla, eager, compile or jit.", "MODE,…")
+    compile_modes: Names = several(
+        "--compile-mode", "Choose graph, xla, eager, jit, compile, reduce-overhead or max-autotune.", "MODE,…"
+    )
     feeds: tuple[Feed, ...] = several("--feed", "Keep batches on the device, or copy each.", choices=("device", "host"))
     variants: Mapping[str, VariantTable] = option(
         "--variant",

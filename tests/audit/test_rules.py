@@ -284,6 +284,25 @@ row("not_compiled", mode_ran({}, ran=None, recompiles=Compilations(count=0)), la
 row("not_compiled", partial(cells, b.member("fake", compile_mode="other")))
 
 
+def launched(torch, jax, device="gpu"):
+    """PyTorch and JAX with so many launches in a step, and replays of graphs among them."""
+    members = (
+        b.member(
+            name,
+            **b.EXACT,
+            device=device,
+            launch={"ran": WhatRan(launches=known and known[0], graphs=known and known[1])},
+        )
+        for name, known in (("torch", torch), ("jax", jax))
+    )
+    return partial(cells, *members)
+
+
+row("cuda_graphs_differ", launched((80, 0), (3, 1)), "warning cuda_graphs_differ torch", launches="torch: 80, jax: 3")
+row("cuda_graphs_differ", launched((4, 2), (3, 1)))
+row("cuda_graphs_differ", launched((80, 0), (95, 0)))
+row("cuda_graphs_differ", launched((80, 0), None), lacks="not_recorded")
+row("cuda_graphs_differ", launched(None, None, "cpu"))
 newer = reason("newer_than_tested", title="PyTorch", version="2.16.0", tested="2.15")
 row("newer_than_tested", partial(both, "cpu"))
 row(

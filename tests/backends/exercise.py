@@ -19,7 +19,7 @@ import small_workloads as small
 from msgspec.structs import replace
 from planted_errors import PLANTED
 
-from kit.backends.backend_catalog import CATALOG, BackendError, load, load_operations
+from kit.backends.backend_catalog import BackendError, load, load_operations
 from kit.backends.program.backend import device_of
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite
@@ -151,9 +151,9 @@ class Exercise:
         devices = {kind: self._backend.count(kind) for kind in ("cpu", "gpu", "tpu")}
         return self._backend.version, self._threads, devices
 
-    def compiled(self, with_compiler):
-        """Two programs of one process and of two batch sizes, in the mode that compiles; None: no compiler is here."""
-        mode, network = CATALOG[self._name].compile_modes[-1], small.small_mlp("adam")
+    def compiled(self, with_compiler, mode):
+        """Two programs of one process and of two batch sizes, in a mode that compiles; None: no compiler is here."""
+        network = small.small_mlp("adam")
         patched = ExitStack()
         if self._name == "torch" and with_compiler and shutil.which("g++") is None:  # Inductor writes C++
             return None

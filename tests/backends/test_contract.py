@@ -14,8 +14,8 @@ pytestmark = pytest.mark.frameworks
 SAME_PROGRAM_TOLERANCE = 1e-6  # another order of sums is allowed, nothing else
 
 
-def compiles_once(exercised, with_compiler):
-    answer = exercised.answer("compiled", with_compiler)
+def compiles_once(exercised, mode, *, with_compiler):
+    answer = exercised.answer("compiled", with_compiler, mode)
     if answer is None:
         pytest.skip("compile needs a C++ compiler")
     losses, *programs = answer
@@ -25,14 +25,15 @@ def compiles_once(exercised, with_compiler):
     assert {compiled.graph_breaks for compiled in programs} == ({0} if exercised.name == "torch" else {None})
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "torch"])
-def test_the_mode_that_compiles_computes_the_same_and_compiles_once(exercise_of, name):
-    compiles_once(exercise_of(name), with_compiler=False)
+@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile")])
+def test_a_mode_that_compiles_computes_the_same_and_compiles_once(exercise_of, name, mode):
+    compiles_once(exercise_of(name), mode, with_compiler=False)
 
 
 @pytest.mark.slow
-def test_pytorchs_compiler_does_as_well(exercise_of):
-    compiles_once(exercise_of("torch"), with_compiler=True)
+@pytest.mark.parametrize("mode", ["compile", "reduce-overhead", "max-autotune"])
+def test_pytorchs_compiler_does_as_well(exercise_of, mode):
+    compiles_once(exercise_of("torch"), mode, with_compiler=True)
 
 
 def test_tensorflow_without_a_graph_computes_the_same(exercise_of):

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import small_workloads as small
 
+from kit.backends.protocol import launches_among
 from kit.compare.contradictions import MODES, against_mode, is_shown, lower_precision
 from kit.profile.schema import LaunchPart
 
@@ -27,6 +28,8 @@ def shown(exercise_of, backend, mode, switch=""):
     [
         ("torch", "eager"),
         pytest.param("torch", "compile", marks=COMPILING),
+        pytest.param("torch", "reduce-overhead", marks=COMPILING),
+        pytest.param("torch", "max-autotune", marks=COMPILING),
         ("tensorflow", "eager"),
         ("tensorflow", "graph"),
         ("tensorflow", "xla"),
@@ -38,6 +41,19 @@ def test_a_mode_that_ran_is_shown(exercise_of, backend, mode):
     assert contradiction is None
     assert is_known
     assert runs[MODES[backend, mode].needs] > 0
+
+
+@pytest.mark.parametrize(
+    ("names", "launches"),
+    [
+        ({"aten::mm": 3, "Memcpy HtoD": 1}, (None, None)),
+        ({"cudaLaunchKernel": 40, "cuLaunchKernelEx": 2, "cudaMemcpyAsync": 1, "cudaDeviceSynchronize": 1}, (43, 0)),
+        ({"cudaGraphLaunch": 2, "cudaLaunchKernelExC": 5, "cudaMemsetAsync": 1}, (8, 2)),
+        ({"cuGraphLaunch": 1, "cuMemcpyDtoHAsync_v2": 1}, (2, 1)),
+    ],
+)
+def test_launches_of_a_gpu_are_counted_by_cudas_own_names(names, launches):
+    assert launches_among(names) == launches
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from kit.backends.jax.layers import build_modules, build_optimizer
 from kit.backends.protocol import (
     HEARTBEAT_LIMIT_S,
     DeviceBatch,
+    Launches,
     Program,
     RankGroup,
     ThreadSetting,
@@ -167,10 +168,11 @@ class JaxProgram(Program):
         """Count the executable: `step` calls nothing else."""
         return Compilations(count=int(self._executable is not None))
 
-    def what_ran(self, _batch: DeviceBatch) -> WhatRan:
-        """Return what the executable costs: `step` calls nothing else."""
+    def what_ran(self, batch: DeviceBatch) -> WhatRan:
+        """Return what the executable costs, which is all that `step` calls, and on a GPU what it launches."""
         flops, arguments_b = proof.cost_of(self._executable.runtime_executable())
-        return WhatRan(runs={"xla": 1}, flops=flops, arguments_b=arguments_b)
+        launches = proof.launched(self, batch) if self._on_gpu else Launches()
+        return WhatRan(runs={"xla": 1}, flops=flops, arguments_b=arguments_b, **launches._asdict())
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
         """Return the step. The loss is a mean, so on several devices the partitioner averages gradients."""

@@ -20,7 +20,7 @@ import jax
 import jax.monitoring
 from msgspec.structs import replace
 
-from kit.backends.protocol import DeviceBatch, Stepping, kernel_ops
+from kit.backends.protocol import DeviceBatch, Launches, Stepping, kernel_ops, launches_among
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, WhatRan
 
@@ -29,6 +29,8 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 # The event of a call of a program, by PjRt's client of a CPU.
 CALL = re.compile(r"LoadedExecutable::ExecuteHelper")
 FLOPS = "flops"
+# How the names of the planes begin that a device's own tracer writes.
+DEVICE_PLANE = "/device:"
 # A dispatch takes tens of microseconds, in which one CPU computes about as much. Operation by operation each is
 # compiled by itself, which takes seconds for a network: only a step that computes no more is asked.
 FEW_FLOPS = 1e6
@@ -75,34 +77,43 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
         sys.setprofile(before)
 
 
-def _programs_of(program: Stepping, batch: DeviceBatch) -> WhatRan:
+def launched(program: Stepping, batch: DeviceBatch) -> Launches:
+    """Return what one more step launches on a GPU."""
+    return launches_among(Counter(name for name, _ in _events(_traced(program, batch))))
+
+
+def _traced(program: Stepping, batch: DeviceBatch) -> Any:  # noqa: ANN401
+    """Return what JAX' profiler sees of one step."""
     with tempfile.TemporaryDirectory(prefix="steadykit-jax-", ignore_cleanup_errors=True) as folder:
-        with jax.profiler.trace(folder, profiler_options=_of_the_host()):
+        with jax.profiler.trace(folder, profiler_options=_profile_options()):
             program.step(batch)
             program.synchronize()
         (path,) = Path(folder).rglob("*.xplane.pb")
-        calls, operations = 0, defaultdict[tuple[str, object], set[str]](set)  # by program and run
-        for name, stats in _events(jax.profiler.ProfileData.from_file(str(path))):
-            calls += bool(CALL.search(name))
-            if "hlo_module" in stats:
-                operations[str(stats["hlo_module"]), stats.get("run_id")].add(str(stats.get("hlo_op", "")))
+        return jax.profiler.ProfileData.from_file(str(path))
+
+
+def _programs_of(program: Stepping, batch: DeviceBatch) -> WhatRan:
+    names, operations = Counter[str](), defaultdict[tuple[str, object], set[str]](set)  # by program and run
+    for name, stats in _events(_traced(program, batch)):
+        names[name] += 1
+        if "hlo_module" in stats:
+            operations[str(stats["hlo_module"]), stats.get("run_id")].add(str(stats.get("hlo_op", "")))
+    calls = sum(times for name, times in names.items() if CALL.search(name))
     count = max(calls, len(operations))
     loaded = _loaded()
-    costs = [cost for (name, _), ran in operations.items() if (cost := _cost(loaded[name], ran)) is not None]
-    runs = {"xla": count} if count else {}
+    costs = [cost for (name, _), of_run in operations.items() if (cost := _cost(loaded[name], of_run)) is not None]
+    ran = WhatRan(runs={"xla": count} if count else {}, **launches_among(names)._asdict())
     if not costs or len(costs) < count:
-        return WhatRan(runs=runs)
+        return ran
     every = [flops for flops, _ in costs]
     flops = None if None in every else float(sum(known for known in every if known is not None))
-    return WhatRan(runs=runs, flops=flops, arguments_b=sum(size_b for _, size_b in costs))
+    return replace(ran, flops=flops, arguments_b=sum(size_b for _, size_b in costs))
 
 
-def _of_the_host() -> jax.profiler.ProfileOptions:
-    """Return options that leave a device's own tracer off: what is called shows on the host."""
+def _profile_options() -> jax.profiler.ProfileOptions:
+    """Return options that leave Python's calls out."""
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
-    if hasattr(options, "device_tracer_level"):  # until JAX 0.11
-        options.device_tracer_level = 0
     return options
 
 
@@ -118,9 +129,9 @@ def cost_of(executable: Any) -> Cost:  # noqa: ANN401 - JAX names no type
 
 
 def _events(data: Any) -> Iterator[tuple[str, dict[str, object]]]:  # noqa: ANN401
-    """Yield the name and the statistics of each event of a trace."""
+    """Yield the name and the statistics of each event on the host: what is called shows there."""
     for plane in data.planes:
-        for line in plane.lines:
+        for line in () if plane.name.startswith(DEVICE_PLANE) else plane.lines:
             for event in line.events:
                 yield event.name, {name: value for name, value in event.stats if name is not None}
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from msgspec.structs import replace
 
-from kit.backends.protocol import DeviceBatch, Stepping
+from kit.backends.protocol import DeviceBatch, Stepping, launches_among
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, WhatRan
 
@@ -26,6 +27,8 @@ from kit.profile.schema import Compilations, WhatRan
 CALL, GRAPH = "EagerLocalExecute: ", "FunctionRun"
 XLA = re.compile(r"(Cpu|Gpu)Executable::ExecuteAsyncOnStream")
 XLA_IN_GRAPH = re.compile(r":(_XlaRun|XlaLaunch)$")
+# How the names of the planes begin that a device's own tracer writes.
+DEVICE_PLANE = "/device:"
 # Functions that were traced. Others wrap a single operation.
 TRACED = ("__inference_", "__forward_", "__backward_")
 # Operations that multiply, also those that the graph's optimizer makes of them: _FusedMatMul, _MklFusedConv2D.
@@ -48,8 +51,10 @@ def switched_off() -> Reason | None:
 def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> WhatRan:
     """Return what one step runs; with `asks` also how many products its graphs have, and how many ran."""
     with tempfile.TemporaryDirectory(prefix="steadykit-tensorflow-", ignore_cleanup_errors=True) as folder:
-        # A device's own tracer stays off: what is called shows on the host.
-        options = tf.profiler.experimental.ProfilerOptions(device_tracer_level=0)
+        # CUDA's calls show only where the GPU's tracer is on, too.
+        options = tf.profiler.experimental.ProfilerOptions(
+            device_tracer_level=int(bool(tf.config.list_physical_devices("GPU")))
+        )
         with tf.profiler.experimental.Profile(folder, options):
             program.step(batch)
             program.synchronize()
@@ -62,11 +67,12 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
         "graph": events[GRAPH],
         "xla": max(_count(XLA, events), _count(XLA_IN_GRAPH, events)),
     }
-    ran = WhatRan(runs={name: count for name, count in runs.items() if count})
+    counts = {name: count for name, count in runs.items() if count}
+    ran = WhatRan(runs=counts, **launches_among(events)._asdict())
     if not asks or not graphs or runs["xla"]:
         return ran
     asked = sum(count * _products(name, frozenset()) for name, count in graphs.items())
-    return WhatRan(runs=ran.runs, products=_count(PRODUCT, _by_operation(events)), products_asked=asked)
+    return replace(ran, products=_count(PRODUCT, _by_operation(events)), products_asked=asked)
 
 
 def _context() -> Any:  # noqa: ANN401 - TensorFlow names no type
@@ -77,13 +83,13 @@ def _context() -> Any:  # noqa: ANN401 - TensorFlow names no type
 
 
 def _events(trace: bytes) -> Counter[str]:
-    """Count the events of a trace by their names."""
+    """Count the events of a trace by their names, but those of a device's own tracer: what is called is on the host."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space, names = xplane_pb2.XSpace(), Counter[str]()
     space.ParseFromString(trace)
     for plane in space.planes:
-        for line in plane.lines:
+        for line in () if plane.name.startswith(DEVICE_PLANE) else plane.lines:
             names.update(plane.event_metadata[event.metadata_id].name for event in line.events)
     return names
 

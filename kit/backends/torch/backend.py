@@ -1,4 +1,4 @@
-"""PyTorch: eager (the default) or torch.compile, in the loop of its Quickstart tutorial.
+"""PyTorch: eager (the default) or torch.compile in three of its modes, in the loop of its Quickstart tutorial.
 
 Shapes of images are channels first. In memory they are channels last on a CPU, as PyTorch's performance tuning guide
 advises for vision models: training took as long as channels first, and inference two thirds of the time. On a GPU they
@@ -70,6 +70,9 @@ OWN_CUDNN = {name: getattr(torch.backends.cudnn, name) for name in ("benchmark",
 JOIN_LIMIT_S = 600.0
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+# A cell's compile mode -> that of torch.compile, by its documentation
+# (https://docs.pytorch.org/docs/stable/generated/torch.compile.html). The last two capture CUDA graphs.
+COMPILE_MODES = {"compile": "default", "reduce-overhead": "reduce-overhead", "max-autotune": "max-autotune"}
 
 
 class InBfloat16(nn.Module):  # type: ignore[misc]
@@ -114,7 +117,8 @@ class TorchProgram(Program):
         if self._train:
             self._optimizer = build_optimizer(workload.optimizer, self._network.parameters())
         self._forward: Any = self._loss if self._train else self._model
-        if cell.compile_mode == "compile":
+        self._has_graphs = self._on_gpu and cell.compile_mode in ("reduce-overhead", "max-autotune")
+        if cell.compile_mode in COMPILE_MODES:
             if not os.environ.get(COMPILE_CACHE):
                 # Inductor gets an empty cache folder, so that nothing compiled earlier is reused.
                 self._cache = tempfile.TemporaryDirectory(prefix="kit-inductor-", ignore_cleanup_errors=True)
@@ -125,7 +129,10 @@ class TorchProgram(Program):
             self._code = function.__code__.replace()
             method = MethodType(FunctionType(self._code, function.__globals__), self)
             # Shapes are fixed. Without this PyTorch compiles a process's second program for any batch size.
-            self._forward = torch.compile(method, dynamic=False)
+            try:
+                self._forward = torch.compile(method, dynamic=False, mode=COMPILE_MODES[cell.compile_mode])
+            except RuntimeError as error:
+                raise BackendError(f"PyTorch {torch.__version__} has no {cell.compile_mode}: {error}") from error
             self._graph_breaks_before = _count_graph_breaks()
 
     def put(self, batch: HostBatch) -> TorchBatch:
@@ -149,11 +156,17 @@ class TorchProgram(Program):
         return True
 
     def restore(self) -> bool:
-        """Give each parameter new memory with its initial weight. TorchDynamo's guards do not look at addresses."""
+        """Give each parameter new memory with its initial weight. TorchDynamo's guards do not look at addresses.
+
+        A CUDA graph has them in it, and PyTorch would capture it anew: there parameters keep their memory.
+        """
         if self._kept is None:
             return False
         for weight, kept in zip(self._network.parameters(), self._kept, strict=True):
-            weight.data = torch.empty_like(weight.data).copy_(kept)
+            if self._has_graphs:
+                weight.data.copy_(kept)
+            else:
+                weight.data = torch.empty_like(weight.data).copy_(kept)
         for module in self._network.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # cuDNN wants the weights of such a layer in one piece
@@ -172,6 +185,8 @@ class TorchProgram(Program):
     def step(self, batch: DeviceBatch) -> torch.Tensor:
         """Run one optimizer update or one forward pass."""
         inputs, targets = self._tensors(batch) if self._host_feed else batch
+        if self._has_graphs:
+            torch.compiler.cudagraph_mark_step_begin()  # what the last step returned may be overwritten
         if not self._train:
             with torch.inference_mode():
                 return self._forward(inputs)

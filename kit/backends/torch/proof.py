@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from kit.backends.protocol import DeviceBatch, Stepping
+from kit.backends.protocol import DeviceBatch, Stepping, launches_among
 from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, WhatRan
 
@@ -59,7 +59,9 @@ def switched_off() -> Reason | None:
 
 def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> WhatRan:
     """Return what one step runs; with `asks` the step is made once more, to count what it asks for."""
-    with torch.autograd.profiler.profile(record_shapes=True, with_flops=True) as profiled:
+    # CUDA's calls show only where the GPU's tracer is on, too.
+    device = "cuda" if torch.cuda.is_initialized() else None
+    with torch.autograd.profiler.profile(record_shapes=True, with_flops=True, use_device=device) as profiled:
         program.step(batch)
         program.synchronize()
     events, runs = profiled.function_events, Counter[str]()
@@ -71,9 +73,9 @@ def what_ran(program: Stepping, batch: DeviceBatch, *, asks: bool = False) -> Wh
         elif event.name.startswith(OPERATION) and not _is_part(event):
             runs["operation"] += 1
     is_asked = asks and (runs["inductor"] or runs["dynamo"])
-    return WhatRan(
-        runs=dict(runs), flops=_flops_of(events), flops_asked=_flops_asked(program, batch) if is_asked else None
-    )
+    launched = launches_among(Counter(event.name for event in events))
+    asked = _flops_asked(program, batch) if is_asked else None
+    return WhatRan(runs=dict(runs), flops=_flops_of(events), flops_asked=asked, **launched._asdict())
 
 
 def _flops_of(events: Iterable[Any]) -> float | None:
