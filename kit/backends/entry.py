@@ -57,7 +57,8 @@ class BackendEntry(NamedTuple):
     module: str  # the module to import
     distributions: tuple[str, ...]  # any of these provides the module
     packages: tuple[str, ...]  # a fingerprint lists the versions of these distributions
-    compile_modes: tuple[str, ...]  # the first is the default
+    compile_modes: tuple[str, ...]  # the first is the framework's own default
+    compiled_mode: str = ""  # the default of a GPU's cells, so that compilers are compared; empty: the first
     precisions: tuple[str, ...] = ("float32",)
     feeds: tuple[str, ...] = ("device", "host")
     environment_prefixes: tuple[str, ...] = ()  # its own variables begin with these
@@ -85,6 +86,10 @@ class BackendEntry(NamedTuple):
         """Return how many processes a cell has on so many hosts, if its workers have these `variables`."""
         is_each = self.data_parallel.get(cell.device) == "ranks" or variables.get(PROCESS_EACH, "") not in ("", "0")
         return cell.devices if is_each else hosts
+
+    def default_mode(self, device: str) -> str:
+        """Return the compile mode of cells for which none is named."""
+        return self.compiled_mode if device == "gpu" and self.compiled_mode else self.compile_modes[0]
 
     def newer_than_tested(self, version: str) -> Reason | None:
         """Return that this version of the framework is of a later release than the tests have run with."""

@@ -70,6 +70,10 @@ MODES: Mapping[tuple[str, str], Mode] = {
 }
 
 
+# Modes in which kernels are compiled for the network.
+COMPILED_MODES = {name for (_, name), mode in MODES.items() if mode.needs in ("inductor", "xla")}
+
+
 def mode_of(cell: Cell) -> Mode | None:
     """Return what shows a cell's mode; None of a mode that is not known here, or a user program."""
     # XLA compiles whatever runs on a TPU.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
+from kit.compare.contradictions import COMPILED_MODES
 from kit.compare.metrics import METRICS
 from kit.compare.rows import Comparison, GroupRows, Headline, Mismatch, Note
 from kit.profile.cell import OWN
@@ -77,6 +78,7 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
         "" if axes["devices"] == ["1"] else f"{_sizes(axes['devices'])} devices",
         "" if are_operations else f"batch {_sizes(axes['batch'])}",
         ", ".join(precision for precision in axes["precision"] if precision != OWN),
+        _modes(axes["compile_mode"]) if "gpu" in axes["device"] and not are_operations and not are_programs else "",
         ", ".join(DATA_NAMES.get(name, name) for name in data),
         counted(len(heads), "platform") if heads[1:] else counted(heads[0].rounds, "round"),
     ]
@@ -99,6 +101,13 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
         lines.append(one_line(f"{head.label}: {' · '.join(_ran(head, apart))}"))
     more = len(heads) - PLATFORMS_LISTED_MAX
     return [*lines, f"and {counted(more, 'platform')} more"] if more > 0 else lines
+
+
+def _modes(modes: Sequence[str]) -> str:
+    """Return ``compiled (xla, compile, jit) and graph, eager``: on a GPU that decides more than the framework."""
+    compiled = [mode for mode in modes if mode in COMPILED_MODES]
+    others = ", ".join(mode for mode in modes if mode not in COMPILED_MODES)
+    return " and ".join(filter(None, [f"compiled ({', '.join(compiled)})" if compiled else "", others]))
 
 
 def _ran(head: Headline, apart: Sequence[str] = ()) -> list[str]:

@@ -46,7 +46,8 @@ from kit.workloads.device_operations import OPERATIONS, is_operation, networks_a
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.workload_catalog import workload as workload_of
 
-DEFAULT_COMPILE_MODE = "default"
+# On a GPU the default is a compiled mode; "plain" is what each framework does by itself, on a CPU the same.
+DEFAULT_COMPILE_MODE, PLAIN_COMPILE_MODE = "default", "plain"
 # Options that select among the cells of a suite's tables.
 SELECTIONS = ("workloads", *FIELDS.values())
 # Several values of these are compared unless something else is asked for; more workloads or tasks are more groups.
@@ -57,6 +58,8 @@ QUICK_FIT_STEPS = 50
 CEILING_ROUNDS = 2
 # Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
 GROUP_CELLS_MAX = 4
+# Three frameworks on a GPU, two of them with and without a compiler.
+GROUP_FRAMEWORKS_MAX = 5
 # A terabyte in float32: the kit has no network whose weights are divided over machines.
 WEIGHTS_MAX = 2**38
 # What a machine has not may be missing from a whole suite.
@@ -429,12 +432,15 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
             if fields["devices"] == 1 and not variants[fields["variant"]].all_reduces:
                 continue  # one has nothing to average
             cell = Cell(workload=workload, parameters={name: fields.pop(name) for name in known}, **fields)
-            modes = CATALOG[cell.backend].compile_modes
+            entry = CATALOG[cell.backend]
             _check_cell(cell)
-            if cell.compile_mode == DEFAULT_COMPILE_MODE:
-                yield replace(cell, compile_mode=modes[0])
-            elif cell.compile_mode in modes:
-                yield cell
+            named = {
+                DEFAULT_COMPILE_MODE: entry.default_mode(cell.device),
+                PLAIN_COMPILE_MODE: entry.compile_modes[0],
+            }
+            mode = named.get(cell.compile_mode, cell.compile_mode)
+            if mode in entry.compile_modes:
+                yield replace(cell, compile_mode=mode)
 
 
 def _are_operations(suite: Suite, axes: Axes) -> bool:
@@ -464,7 +470,7 @@ def _check(suite: Suite, axes: Axes) -> None:
         ("device", axes.devices, DEVICES),
         *((f"precision of {entry.name}", axes.precisions, entry.precisions) for entry in requested),
         *((f"feed of {entry.name}", axes.feeds, entry.feeds) for entry in requested),
-        ("compile mode", axes.compile_modes, [DEFAULT_COMPILE_MODE, *modes]),
+        ("compile mode", axes.compile_modes, [DEFAULT_COMPILE_MODE, PLAIN_COMPILE_MODE, *modes]),
         ("variant", axes.variants, [variant.name for variant in suite.all_variants()]),
         ("task of a program", axes.tasks if programs else (), ("train", "infer")),
         (f"parameter of {', '.join(axes.workloads)}", axes.parameters, dict.fromkeys(known)),
@@ -527,8 +533,8 @@ def is_whole(suite: Suite, cells: Iterable[Cell]) -> bool:
 def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
     """Return groups of cells that differ in the axes `compare`, in the order of their first cells.
 
-    A group of more than GROUP_CELLS_MAX is split, each part with the baseline: the cell that has the value `baseline`
-    on a compared axis, or the first.
+    A group of more than GROUP_CELLS_MAX (GROUP_FRAMEWORKS_MAX between backends) is split, each part with the baseline:
+    the cell that has the value `baseline` on a compared axis, or the first.
 
     Raises:
         SuiteError: no cell has that value.
@@ -538,7 +544,8 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
         check_choice("baseline", baseline, sorted(values))
     alike_by_key: dict[str, list[Cell]] = {}
     for cell in cells:
-        is_default = cell.compile_mode == CATALOG[cell.backend].compile_modes[0]
+        entry = CATALOG[cell.backend]
+        is_default = cell.compile_mode in (entry.default_mode(cell.device), entry.compile_modes[0])
         # Operations are compared between backends, whatever networks are compared over.
         over = ["backend"] if is_operation(cell) else compare
         # Between backends a default compile mode is like any other's.
@@ -548,7 +555,7 @@ def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | N
     for key, alike in alike_by_key.items():
         first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
         others = [cell for cell in alike if cell is not first]
-        step = GROUP_CELLS_MAX - 1
+        step = (GROUP_FRAMEWORKS_MAX if "backend" in compare else GROUP_CELLS_MAX) - 1
         for part, start in enumerate(range(0, max(1, len(others)), step)):
             taken = [first, *others[start : start + step]]
             part_key = key if part == 0 else f"{key}{PART}{part + 1}"

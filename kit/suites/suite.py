@@ -89,7 +89,10 @@ FIELDS = {
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The cells are the product of these. Compile mode "default" is the backend's own first one."""
+    """The cells are the product of these.
+
+    Compile mode "plain" is what a framework does by itself; "default" is the same, but on a GPU a compiled mode.
+    """
 
     workloads: list[str]
     backends: list[str]

@@ -63,6 +63,15 @@ def test_a_mode_that_was_asked_for_is_not_mixed_with_others():
     assert modes == [["eager", "graph", "jit"], ["xla"], ["compile"]]
 
 
+def test_on_a_gpu_compilers_are_compared_and_frameworks_without_beside_them():
+    groups, by_key = groups_of(suite(compile_modes=["default", "plain"], devices=["gpu"]))
+    modes = [[by_key[key].compile_mode for key in group.cells] for group in groups]
+    assert modes == [["xla", "graph", "compile", "eager", "jit"]]
+    assert by_key[groups[0].baseline].compile_mode == "xla"
+    (elsewhere,), by_key = groups_of(suite(compile_modes=["default", "plain"]))
+    assert [by_key[key].compile_mode for key in elsewhere.cells] == ["graph", "eager", "jit"]
+
+
 @pytest.mark.parametrize(
     ("compare", "axes", "sizes"),
     [

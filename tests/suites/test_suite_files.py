@@ -5,7 +5,7 @@ from refusals import refused
 
 from kit.runner.time_left import estimate
 from kit.suites.plan import (
-    GROUP_CELLS_MAX,
+    GROUP_FRAMEWORKS_MAX,
     QUICK_FIT_STEPS,
     is_whole,
     plan_bundles,
@@ -46,7 +46,7 @@ def test_every_built_in_suite_loads_and_has_cells(name):
     assert {cell.backend for cell in cells} == ({"torch"} if name == "selftest" else {"tensorflow", "torch", "jax"})
     # Each framework's cells lie in as few processes as may be: a start is paid once.
     bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
-    assert all(len(bundle.workers) <= GROUP_CELLS_MAX for bundle in bundles)
+    assert all(len(bundle.workers) <= GROUP_FRAMEWORKS_MAX for bundle in bundles)
 
 
 def test_the_first_hour_has_each_network_on_both_devices_and_loads_in_workers_of_their_own():

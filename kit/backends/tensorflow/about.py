@@ -12,6 +12,7 @@ ENTRY = BackendEntry(
     packages=("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "libtpu", "tensorflow-intel", "tf-keras", "keras"),
     tested_to="2.21",
     compile_modes=("graph", "eager", "xla"),
+    compiled_mode="xla",
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.
     compile_cache={

@@ -12,6 +12,7 @@ ENTRY = BackendEntry(
     packages=("torch", "torch-tpu", "libtpu", "torchvision", "triton", "pytorch-triton"),
     tested_to="2.15",
     compile_modes=("eager", "compile", "reduce-overhead", "max-autotune"),
+    compiled_mode="compile",
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     start_s=5.6,
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
