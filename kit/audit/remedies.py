@@ -62,7 +62,7 @@ REMEDIES = {
     "lower_rate": "Lower the learning rate, or find out where the loss diverges",
     "same_arithmetic": "Do not compare its times; its losses: `kit show {file:s}`",
     "free_a_cpu": "Stop other programs, or leave a CPU to the sampler: `{run:s} --threads {threads}`",
-    "tested_release": "Check this machine with it: `kit selftest`; or install a release that was tested",
+    "tested_release": "Compare it with a release that was tested, as two variants of one run",
     "other_code": "Check which copy is imported: the program's folder comes first, then PYTHONPATH, then the "
     "environment",
     "set_for_all": "Leave {name} out, so that all frameworks get the same number of threads: `env -u {name} {run:s}`",
@@ -82,8 +82,8 @@ REMEDIES = {
     "let_threads_move": "Do not bind the program's threads: os.sched_setaffinity and psutil's cpu_affinity do, and "
     "libraries may; to choose CPUs: `taskset -c {cpu_list:s} {run:s}`",
     "same_allocator": "Use one allocator for all, as a variant: `{run:s} --variant {variant:s} --compare backend`",
-    "same_graphs": "Compare like with like: PyTorch captures graphs with `--compile-mode reduce-overhead`, and XLA "
-    "leaves them out with `--variant no-graphs:env=XLA_FLAGS=--xla_gpu_enable_command_buffer=`",
+    "same_graphs": "Measure without XLA's graphs: `XLA_FLAGS=--xla_gpu_enable_command_buffer= {run:s}`; or let PyTorch "
+    "capture some with its compile mode reduce-overhead",
     "same_precision": "Use a precision that all frameworks multiply alike: `{run:s}`",
     "look_at_supply": "Check power supply and cables, as the GPU is slow and far below its cap: `nvidia-smi -q -d "
     "PERFORMANCE`",

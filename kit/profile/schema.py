@@ -51,7 +51,7 @@ from kit.profile.instruments import Calibration, Certificate, Energy, SensorRepo
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
-SCHEMA_MINOR = 3
+SCHEMA_MINOR = 4
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
