@@ -179,6 +179,8 @@ def _client(address: dict[str, Any]) -> docker.DockerClient:
     try:
         return docker.DockerClient(**address, timeout=TIMEOUT_S)
     except (docker.errors.DockerException, OSError) as error:
+        if "Permission denied" in str(error) and "podman" in url:
+            raise EngineError(f"{url}: this user has no permission; use the socket of your own Podman") from None
         if "Permission denied" in str(error):
             raise EngineError(
                 f"{url}: this user has no permission; join the group docker (`sudo usermod -aG docker $USER`, then log "

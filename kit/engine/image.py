@@ -57,8 +57,14 @@ def need_image(client: docker.DockerClient, name: str) -> Image:
     """Return the image of that name. EngineError where the engine has none."""
     image = find_image(client, name)
     if image is None:
-        raise EngineError(f"the engine has no image {name}; build it, or `docker pull {name}`")
+        engine = engine_name(client)
+        raise EngineError(f"{engine} has no image {name}; build it, or `{engine.lower()} pull {name}`")
     return image
+
+
+def engine_name(client: docker.DockerClient) -> str:
+    """Return ``Docker`` or ``Podman``; each has a command of that name."""
+    return "Podman" if podman_version(client) else "Docker"
 
 
 def find_or_build(client: docker.DockerClient, target: str) -> Image:
@@ -70,23 +76,24 @@ def find_or_build(client: docker.DockerClient, target: str) -> Image:
         EngineError: there is none, and it cannot be built.
     """
     name = TARGET_IMAGE.format(target)
-    image = find_image(client, name)
+    image, engine = find_image(client, name), engine_name(client)
     if image is not None and _is_this_kit(image):
         return image
     if not (shipped() / f"Dockerfile.{target}").is_file():
         other = image and f"another version ({image.labels.get(VERSION_LABEL)}, not {__version__}) of"
         raise EngineError(
-            f"the engine has {other or 'no image'} {name}, and there is no Dockerfile.{target} to build it from; "
+            f"{engine} has {other or 'no image'} {name}, and there is no Dockerfile.{target} to build it from; "
             "name an image with --image"
         )
-    environment = {**os.environ, "DOCKER": "podman"} if podman_version(client) else {**os.environ}
+    environment = {**os.environ, "DOCKER": "podman"} if engine == "Podman" else {**os.environ}
     with build_context() as folder:
         built = subprocess.run(["sh", "images/build", target], cwd=folder, env=environment, stdout=2, check=False)
     if built.returncode or (built_image := find_image(client, name)) is None:
         old = f"; --image {name} measures in the one of another revision that is there" if image else ""
         raise EngineError(
             f"Dockerfile.{target} could not be built, see the lines above; if the base image or the packages cannot be "
-            f"reached, set DOCKER_BUILD_FLAGS='--build-arg BASE_IMAGE=…' or load a built image with `docker load`{old}"
+            f"reached, set DOCKER_BUILD_FLAGS='--build-arg BASE_IMAGE=…' or load a built image with "
+            f"`{engine.lower()} load`{old}"
         )
     return built_image
 

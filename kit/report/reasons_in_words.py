@@ -468,7 +468,8 @@ REASONS: Templates = (
 NOTHING_DIFFERS = "No recorded fact of machine, software or settings differs."
 # What a difference may do to the numbers, by the fact's key in FACTS, where it does not explain itself.
 EFFECTS: Templates = {
-    "data": "Steps used other samples, so accuracy and losses are not comparable.",
+    "data": "Steps used other samples, so accuracy and losses are not comparable, nor are joules: power depends on "
+    "values.",
     "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
     "threads": "Another number of threads divides the work differently.",
     "bound_threads": "Threads that share a CPU wait for each other.",

@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.profile.cell import Cell
 from kit.workloads.datasets import Dataset, Samples
+from kit.workloads.device_operations import length
 from kit.workloads.workload import Weight, Workload
 
 Weights = dict[str, NDArray[np.float32]]
 
 # Vectors stay orthonormal to 1e-5, and the same seed gives the same numbers on another processor's LAPACK.
 ORTHOGONAL_DECIMALS = 6
-# Distinct batches that the steps of a launch cycle through. Enough that no cache keeps the inputs from one round to
-# the next (26 MB at batch 128 on MNIST), few enough to be resident on any device.
+# Distinct batches that the steps of a launch cycle through: 26 MB at batch 128 on MNIST. The caches of most CPUs hold
+# less; an H100 has 50 MB of L2, which keeps them until the weights and outputs of the steps between push them out.
 POOL_BATCHES = 64
-# Fewer large batches are distinct, so that a sweep's points fit beside each other: no cache holds two of these.
+# Fewer large batches are distinct, so that a sweep's points fit beside each other.
 POOL_B = 64 << 20
 POOL_BATCHES_MIN = 2
 
@@ -186,3 +188,11 @@ def _aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     room = np.empty(size_b + _ALIGNMENT_B, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT_B
     return room[start : start + size_b].view(dtype).reshape(shape)
+
+
+def operation_values(cell: Cell) -> NDArray[np.float32]:
+    """Return the array that an operation reads, the same in every framework: random numbers in [0, 1).
+
+    How much power a device draws depends on the bits that change, and ones change few.
+    """
+    return np.random.default_rng(0).random(length(cell), np.float32)

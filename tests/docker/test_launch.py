@@ -133,7 +133,7 @@ def test_two_images_take_turns(client, image, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("cpu", "--image", "no-such:image"), "the engine has no image no-such:image"),
+        (("cpu", "--image", "no-such:image"), "has no image no-such:image"),
         (("gpu",), "NVIDIA runtime"),
         (("tpu",), "no TPU on the engine's host"),
     ],

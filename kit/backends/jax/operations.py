@@ -12,7 +12,8 @@ from kit.backends.jax.about import ENTRY
 from kit.backends.jax.backend import JaxProgram, Mesh, computed_in, set_precision
 from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.cell import Cell
-from kit.workloads.device_operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, square
+from kit.workloads.seeded_arrays import operation_values
 
 
 class JaxOperation(JaxProgram):
@@ -34,15 +35,15 @@ class JaxOperation(JaxProgram):
                 product = self._compiled(jnp.matmul, a, b)
                 return lambda: product(a, b)
             case "triad":
-                self._output, b = (self._put(np.ones(length(cell), np.float32)) for _ in range(2))
+                self._output, b = (self._put(operation_values(cell)) for _ in range(2))
                 # A donated array may not be used again, so the first argument is the last step's output.
                 add = self._compiled(lambda a, b: a + TRIAD_SCALE * b, self._output, b, donated=(0,))
                 return lambda: add(self._output, b)
             case "copy_in":
-                host = np.ones(length(cell), np.float32)
+                host = operation_values(cell)
                 return lambda: jax.device_put(host, self._device, may_alias=False)
             case "copy_out":
-                there, host = self._put(np.ones(length(cell), np.float32)), np.ones(length(cell), np.float32)
+                there, host = self._put(operation_values(cell)), operation_values(cell)
                 is_host = self._device.platform == "cpu"
 
                 def copy_out() -> jax.Array:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import tensorflow as tf
 
 from kit.backends.protocol import DeviceBatch, Program
 from kit.backends.tensorflow.about import ENTRY
 from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, Workers, set_precision
 from kit.profile.cell import Cell
-from kit.workloads.device_operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, square
+from kit.workloads.seeded_arrays import operation_values
 
 
 class TensorFlowOperation(TensorFlowProgram):
@@ -34,7 +34,7 @@ class TensorFlowOperation(TensorFlowProgram):
                 a, b = (tf.cast(tf.random.uniform(square(cell)), dtype) for _ in range(2))
                 return self._traced(tf.matmul, a, b)
             case "triad":
-                a, b = (tf.ones(length(cell)) for _ in range(2))
+                a, b = (tf.constant(operation_values(cell)) for _ in range(2))
                 updated = tf.Variable(a)
 
                 def add(b: tf.Tensor) -> tf.Tensor:
@@ -44,7 +44,7 @@ class TensorFlowOperation(TensorFlowProgram):
 
                 return self._traced(add, b)
             case "copy_in":
-                host = np.ones(length(cell), np.float32)
+                host = operation_values(cell)
 
                 def copy_in() -> tf.Tensor:
                     with tf.device(self._device):
@@ -52,7 +52,7 @@ class TensorFlowOperation(TensorFlowProgram):
 
                 return copy_in
             case "copy_out":
-                there = tf.ones(length(cell))
+                there = tf.constant(operation_values(cell))
 
                 def copy_out() -> tf.Tensor:
                     there.numpy()

@@ -13,7 +13,8 @@ from kit.backends.protocol import DeviceBatch
 from kit.backends.torch.about import ENTRY
 from kit.backends.torch.backend import DEVICES, TorchProgram, set_precision
 from kit.profile.cell import Cell
-from kit.workloads.device_operations import TRIAD_SCALE, length, square
+from kit.workloads.device_operations import TRIAD_SCALE, square
+from kit.workloads.seeded_arrays import operation_values
 
 
 class TorchOperation(TorchProgram):
@@ -30,10 +31,11 @@ class TorchOperation(TorchProgram):
                 a, b, c = (torch.rand(square(cell), dtype=dtype, **on_device) for _ in range(3))
                 self._call = lambda: torch.mm(a, b, out=c)
             case "triad":
-                a, b = (torch.ones(length(cell), **on_device) for _ in range(2))
+                a, b = (torch.from_numpy(operation_values(cell)).to(self._device, copy=True) for _ in range(2))
                 self._call = lambda: a.add_(b, alpha=TRIAD_SCALE)
             case "copy_in" | "copy_out":
-                host, there = torch.ones(length(cell)), torch.ones(length(cell), **on_device)
+                host = torch.from_numpy(operation_values(cell)).clone()  # into memory that PyTorch aligns
+                there = host.to(self._device, copy=True)
                 if self._on_gpu:
                     host = host.pin_memory()  # as a DataLoader's batches are
                 if cell.workload == "copy_in":
