@@ -110,7 +110,7 @@ def precision_differs(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
 
 
 @rule("warning", "same_graphs", on="accelerator")
-@says("{who}: {replaying} replay CUDA graphs and {launching} do not; launches in a step: {launches}.")
+@says("{who}: CUDA graphs are replayed by {replaying} and not by {launching}; launches in a step: {launches}.")
 def cuda_graphs_differ(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find groups in which one framework replays captured CUDA graphs and another launches each kernel."""
     for alike in alike_but_frameworks(group, lambda cell: (cell.cell.variant, cell.cell.device)):

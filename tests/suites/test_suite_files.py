@@ -1,8 +1,10 @@
 """Suites as files and as the command line changes them: what is wrong is one line with the choices."""
 
 import pytest
+from msgspec.structs import replace
 from refusals import refused
 
+from kit.backends.backend_catalog import CATALOG
 from kit.runner.time_left import estimate
 from kit.suites.plan import (
     GROUP_FRAMEWORKS_MAX,
@@ -225,3 +227,10 @@ def test_a_suite_that_a_framework_is_missing_from_is_whole_and_a_narrowed_one_is
     cells = plan_cells(suite)
     assert is_whole(suite, [cell for cell in cells if cell.backend == "torch"])
     assert not is_whole(suite, [cell for cell in cells if cell.batch != 100])
+
+
+@pytest.mark.parametrize("name", ["five-nets", "dblstm-har", "cnn-batch", "batch-sweep", "frameworks-cnn", "scaling"])
+def test_what_is_held_against_the_literature_or_scaled_has_each_frameworks_own_mode_on_a_gpu_too(name):
+    suite = load_suite(name)
+    on_gpu = replace(suite, cells=[replace(axes, devices=["gpu"]) for axes in suite.axes])
+    assert all(cell.compile_mode == CATALOG[cell.backend].compile_modes[0] for cell in plan_cells(on_gpu))
