@@ -7,6 +7,7 @@ looked at one by one, for the place of the value. No single step is looked at.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kit.profile.cell import Cell
     from kit.profile.facts import Facts
     from kit.profile.fields import Reason
-    from kit.profile.instruments import Certificate, Distribution, Energy, SensorSummary
+    from kit.profile.instruments import Certificate, Distribution, Energy, SensorReadings, SensorSummary
     from kit.profile.schema import Blocks, CellResult, Fit, Group, Launch, Profile, Threads
 
 Limits = tuple[float, float]
@@ -330,6 +331,8 @@ def _check_outcome(cell: Cell, launch: Launch) -> None:
     if launch.sensors:
         for name, summary in launch.sensors.items():
             _check_summary(name, summary, "sensors")
+    for readings in launch.long_block_readings:
+        _check_readings(readings, f"long_block_readings.{readings.sensor}")
     if launch.energy:
         for number, energy in enumerate(launch.energy):
             _check_energy(energy, f"energy[{number}]")
@@ -442,6 +445,14 @@ def _check_summary(name: str, summary: SensorSummary, where: str) -> None:
         raise CheckError(_between(limits), f"{where}.{name}.mean")
     if limits is not None and not limits[0] <= summary.max <= limits[1]:
         raise CheckError(_between(limits), f"{where}.{name}.max")
+
+
+def _check_readings(readings: SensorReadings, where: str) -> None:
+    if len(readings.at_ns) != len(readings.values) or readings.at_ns != sorted(readings.at_ns):
+        raise CheckError("Expected a time for each value, and times that grow", f"{where}.at_ns")
+    low, high = UNITS.get(readings.unit, (-math.inf, math.inf))
+    if not all(low <= value <= high for value in readings.values):
+        raise CheckError(_between((low, high)), f"{where}.values")
 
 
 def _check_energy(energy: Energy, where: str) -> None:

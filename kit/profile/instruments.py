@@ -123,6 +123,16 @@ class SensorSummary(msgspec.Struct, frozen=True, kw_only=True):
     samples: FewSamples
 
 
+class SensorReadings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one sampled sensor read during a launch's long block, in order of time."""
+
+    sensor: str
+    unit: str
+    at_ns: list[SpanNs] = []  # since the block began
+    values: list[Signed] = []
+    readings_per_value: Positive = 1  # a value and its time are means of so many successive readings; the last of fewer
+
+
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
     """Energy from one sensor over a part of a launch, or why there is none.
 

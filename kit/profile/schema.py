@@ -47,11 +47,19 @@ from kit.profile.fields import (
     ThreadCount,
     TimeNs,
 )  # fmt: skip
-from kit.profile.instruments import Calibration, Certificate, Energy, SensorReport, SensorResponse, SensorSummary
+from kit.profile.instruments import (
+    Calibration,
+    Certificate,
+    Energy,
+    SensorReadings,
+    SensorReport,
+    SensorResponse,
+    SensorSummary,
+)  # fmt: skip
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
-SCHEMA_MINOR = 4
+SCHEMA_MINOR = 5
 SCHEMA = f"{SCHEMA_NAME}/{SCHEMA_MAJOR}.{SCHEMA_MINOR}"
 
 SYNTHETIC = "synthetic"  # data of the shapes of a real set, made up
@@ -433,6 +441,8 @@ class Launch(LaunchPart, kw_only=True, omit_defaults=False):
     # Readings come from the blocks on a CPU, and on an accelerator from the long block for energy, where there is one.
     sensors: dict[str, SensorSummary] = {}
     sensor_reasons: dict[str, Reason] = {}  # why a gauge that was sampled says nothing of this launch
+    # On an accelerator: power and clock of its boards during the long block. Empty: none ran, or a profile before 3.5.
+    long_block_readings: list[SensorReadings] = []
     energy: list[Energy] = []
     notes: list[Reason] = []  # what disturbed or bounded it
 

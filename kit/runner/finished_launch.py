@@ -100,6 +100,7 @@ def _add_sampled(  # noqa: PLR0917
     is_asked = worker.has_energy
     if long_block is not None:
         (steps,), (window,) = long_block.steps, long_block.windows()
+        launch.long_block_readings = [] if on_cpu else samples.over_time(window)
         others = (long_block.counters.get(DEVICE_OTHERS) or [0])[0]
         entries += [
             _without_joules(entry, reason("device_shared", processes=others)) if others else entry

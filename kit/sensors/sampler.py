@@ -35,7 +35,7 @@ from msgspec.structs import replace
 
 from kit.import_order import module_command
 from kit.profile.fields import Reason, reason
-from kit.profile.instruments import Energy, EnergyKind, SensorReport, SensorSummary, Tier
+from kit.profile.instruments import Energy, EnergyKind, SensorReadings, SensorReport, SensorSummary, Tier
 from kit.sensors import nvml
 from kit.sensors.sources import Reading, Sensor, measured, now_ns, sampled_sensors
 
@@ -44,15 +44,19 @@ if TYPE_CHECKING:
 
 # Counters are updated every 10 to 100 ms: faster reading would cost more than it shows.
 PERIOD_NS = 100_000_000
-# How many ticks lie between reads of a quantity, where it is more than one. Reading the frequency asks each CPU in turn
-# and wakes those that sleep. An activity is a mean between readings, which NVML wants further apart than 100 ms.
-TICKS_APART = {"frequency": 10, "activity": 5}
+# How many ticks lie between reads of a quantity, of a device or not, where it is more than one. Reading the frequency
+# of CPUs asks each in turn and wakes those that sleep. An activity is a mean between readings, which NVML wants further
+# apart than 100 ms.
+TICKS_APART = {("frequency", False): 10, ("activity", True): 5}
 # A sampler stops within one read; if it takes longer, it hangs in a driver.
 STOP_TIMEOUT_S = 3.0
 # Before its first tick a sampler measures how often the GPUs' counters are updated.
 START_TIMEOUT_S = 10.0
 # Readings 0.1 s apart give a sound mean power if many updates of a counter lie between them, as with RAPL (not NVML).
 POWER_UPDATE_MAX_NS = 10_000_000
+# What is kept over time of the devices in a long block: it shows when a board settles. So many values of a sensor show
+# a block of 10 s reading by reading, and are as many as a chart has room for.
+KEPT_OVER_TIME, KEPT_MOST = ("power", "frequency"), 200
 # The first value of a gauge in a window belongs to what ran before the window, so the window has to hold one more.
 PERIODS_LEAST = 2
 
@@ -184,6 +188,26 @@ class Sampled(NamedTuple):
     def summaries(self, windows: Sequence[Window]) -> dict[str, SensorSummary]:
         """Return what `Series.summaries` gives for each sensor."""
         return {name: summary for series in self.series for name, summary in series.summaries(windows).items()}
+
+    def over_time(self, window: Window) -> list[SensorReadings]:
+        """Return what gauges of power and clock of the devices read in a window; of more than KEPT_MOST means."""
+        kept = []
+        for report, at_ns, values in self.series:
+            inside = range(bisect_left(at_ns, window[0]), bisect_right(at_ns, window[1]))
+            if report.device_id is None or report.quantity not in KEPT_OVER_TIME or not inside:
+                continue
+            count = -(-len(inside) // KEPT_MOST)
+            parts = [slice(first, min(first + count, inside.stop)) for first in inside[::count]]
+            kept.append(
+                SensorReadings(
+                    sensor=report.name,
+                    unit=report.unit,
+                    at_ns=[round(fmean(at_ns[part])) - window[0] for part in parts],
+                    values=[fmean(values[part]) for part in parts],
+                    readings_per_value=count,
+                )
+            )
+        return kept
 
     def energy(self, kind: EnergyKind, windows: Sequence[Window], samples: int, steps: int) -> list[Energy]:
         """Return the energy in the windows by every sampled sensor of energy or power.
@@ -317,7 +341,8 @@ def main() -> None:
         for index, sensor in enumerate(sensors):
             if tick >= due_ticks[index]:
                 readings[index] = sensor.read()
-                due_ticks[index] = tick + TICKS_APART.get(sensor.report.quantity, 1)
+                of_device = sensor.report.device_id is not None
+                due_ticks[index] = tick + TICKS_APART.get((sensor.report.quantity, of_device), 1)
         os.write(out, encode(readings) + b"\n")
         tick = max(tick, (now_ns() - start_ns) // PERIOD_NS) + 1
 

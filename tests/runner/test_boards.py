@@ -91,6 +91,15 @@ def test_gauges_are_of_the_long_block_and_of_the_board_that_was_used(launch_on):
     assert "cpu.temperature" in sensors
 
 
+def test_power_of_the_board_that_was_used_is_kept_over_its_long_block(launch_on):
+    (power,) = launch_on().long_block_readings
+    assert (power.sensor, power.unit) == ("nvml.0.power", "W")
+    assert all(abs(watts - ALONE_W) <= RIPPLE_W for watts in power.values)
+    assert power.at_ns[0] < S // 10 and 11.9 * S < power.at_ns[-1] <= 12.2 * S
+    assert launch_on(energy_s=0.0).long_block_readings == []
+    assert launch_on(device="cpu", device_ids=()).long_block_readings == []
+
+
 def test_without_a_long_block_a_slow_gauge_is_left_out_with_the_reason(launch_on):
     launch = launch_on(energy_s=0.0)
     assert "nvml.0.utilization" not in launch.sensors

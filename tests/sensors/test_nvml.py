@@ -12,7 +12,7 @@ import pytest
 
 from kit.profile.facts import Accelerator
 from kit.profile.fields import Reason
-from kit.profile.instruments import Energy, SensorReport, SensorSummary
+from kit.profile.instruments import Energy, SensorReadings, SensorReport, SensorSummary
 from kit.report.reasons_in_words import REASONS
 from kit.sensors import nvml
 
@@ -222,26 +222,29 @@ end = now_ns()
 samples = sampling.stop()
 series = [s._replace(report=msgspec.structs.replace(s.report, lag_max_ns=10**8)) for s in samples.series]
 samples = samples._replace(series=series)
-answer = (samples.summaries([(begin, end)]), samples.energy("steady", [(begin, end)], 10, 5))
+energies = samples.energy("steady", [(begin, end)], 10, 5)
+answer = (samples.summaries([(begin, end)]), energies, samples.over_time((begin, end)))
 sys.stdout.write(msgspec.json.encode(answer).decode())
 """
 
 
 @pytest.fixture(scope="module")
 def sampled(in_nvml_process):
-    """Summaries and energy by sensor of samplers that run at once, each beside GPUs of other settings."""
+    """Summaries, energy and readings over time of samplers that run at once, each beside GPUs of other settings."""
     planted = {"NVML_POWER_VIOLATION_PCT": "25", "NVML_TENSOR_PCT": "41", "NVML_DRAM_PCT": "7", "NVML_RIPPLE_PCT": "5"}
     settings = dict.fromkeys(("constant_energy", "falling_energy", "zero_power", "power_capped"), planted)
     settings["two GPUs"] = {"NVML_BOARDS": "2", "NVML_WATTS": "150", "NVML_PERIOD_MS": "20", "NVML_QUANTUM_MJ": "500"}
+    settings["throttles"] = {"NVML_THROTTLED_MHZ": "1410"}
     settings["lost"] = {"NVML_LOST_AFTER_MS": "2000"}
     with ThreadPoolExecutor(len(settings)) as pool:
         answers = pool.map(lambda wrong: in_nvml_process(SAMPLE, wrong, **settings[wrong]), settings)
         decoded = [
-            msgspec.json.decode(answer, type=tuple[dict[str, SensorSummary], list[Energy]]) for answer in answers
+            msgspec.json.decode(answer, type=tuple[dict[str, SensorSummary], list[Energy], list[SensorReadings]])
+            for answer in answers
         ]
     return {
-        wrong: (summaries, {energy.sensor: energy for energy in energies})
-        for wrong, (summaries, energies) in zip(settings, decoded, strict=True)
+        wrong: (summaries, {energy.sensor: energy for energy in energies}, {each.sensor: each for each in readings})
+        for wrong, (summaries, energies, readings) in zip(settings, decoded, strict=True)
     }
 
 
@@ -258,7 +261,7 @@ def watts(energy):
     ],
 )
 def test_nonsense_of_a_sensor_is_no_joules_and_the_rest_stays(sampled, wrong, sensor, code):
-    summaries, energies = sampled[wrong]
+    summaries, energies, _ = sampled[wrong]
     assert (energies[sensor].joules_j, energies[sensor].reason.code) == (None, code)
     (other,) = energies.keys() - {sensor}
     assert watts(energies[other]) == pytest.approx(200, rel=0.1)
@@ -266,7 +269,7 @@ def test_nonsense_of_a_sensor_is_no_joules_and_the_rest_stays(sampled, wrong, se
 
 
 def test_the_sampler_sees_the_planted_gpu(sampled):
-    summaries, energies = sampled["power_capped"]
+    summaries, energies, _ = sampled["power_capped"]
     percentages = {name.removeprefix("nvml.0."): seen.mean for name, seen in summaries.items() if seen.unit == "%"}
     planted = {
         "thermal_violation": 0, "sm_activity": 60, "tensor_activity": 41, "fp32_activity": 5, "dram_activity": 7,
@@ -285,10 +288,19 @@ def test_the_sampler_sees_the_planted_gpu(sampled):
 
 
 def test_joules_of_two_gpus_are_each_gpus_own_whatever_the_counters_period(sampled):
-    _, energies = sampled["two GPUs"]
+    _, energies, readings = sampled["two GPUs"]
     for sensor, bus, planted_w in (("nvml.0.energy", "0000:65:00.0", 150), ("nvml.1.energy", "0000:66:00.0", 300)):
         assert energies[sensor].device_id == bus
         assert watts(energies[sensor]) == pytest.approx(planted_w, rel=0.05)
+    assert readings.keys() == {f"nvml.{board}.{name}" for board in (0, 1) for name in ("power", "frequency")}
+
+
+def test_a_board_that_throttles_shows_when_its_clock_falls(sampled):
+    clock = sampled["throttles"][2]["nvml.0.frequency"]
+    # The processor of the stand-in's host may be late, so that the fall is somewhere within the window.
+    assert (clock.unit, clock.values[-1]) == ("MHz", 1410.0)
+    assert clock.values == sorted(clock.values, reverse=True) and set(clock.values) <= {1755.0, 1410.0}
+    assert len(clock.at_ns) == len(clock.values) > 5, "a clock is read at each tick, once in 0.1 s"
 
 
 def test_a_gpu_that_is_lost_in_mid_block_gives_no_joules_and_says_why(sampled):

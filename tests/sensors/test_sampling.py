@@ -105,6 +105,29 @@ def test_gauges_within_the_windows_alone_and_not_what_ran_before():
     assert late.summaries([(4, 8)])["a"] == SensorSummary(mean=7.0, max=8.0, unit="%", samples=3)
 
 
+@pytest.mark.parametrize(("readings", "each"), [(100, 1), (450, 3)])
+def test_power_and_clock_of_devices_are_kept_over_time_in_bounded_number(readings, each):
+    """The board throttles at half of the window; what the host and other gauges read is not kept."""
+    ticks = range(0, readings * 100, 100)
+    clock = [1980.0 if tick < readings * 50 else 1410.0 for tick in ticks]
+    about = {"device_id": "0000:65:00.0"}
+    samples = Sampled([
+        series("nvml.0.frequency", ticks, clock, "frequency", "MHz", **about),
+        series("nvml.0.power", ticks, clock, "power", "W", **about),
+        series("nvml.0.temperature", ticks, clock, "temperature", "C", **about),
+        series("cpu.frequency", ticks, clock, "frequency", "MHz"),
+        series("nvml.1.frequency", [], [], "frequency", "MHz", **about),
+    ])  # fmt: skip
+    kept = samples.over_time((1000, 100 * readings))
+    board, power = kept
+    assert (board.sensor, board.unit, power.sensor, power.unit) == ("nvml.0.frequency", "MHz", "nvml.0.power", "W")
+    assert board.readings_per_value == each and len(board.values) == len(board.at_ns) == -(-(readings - 10) // each)
+    assert board.at_ns[0] == 100 * (each - 1) / 2 and board.at_ns == sorted(board.at_ns)
+    assert (board.values[0], board.values[-1]) == (1980.0, 1410.0)
+    fallen_ns = next(at for at, mhz in zip(board.at_ns, board.values, strict=True) if mhz < 1700)
+    assert fallen_ns == pytest.approx(50 * readings - 1000, abs=100 * each)
+
+
 def test_share_of_time_in_which_a_gpu_was_slowed_and_by_what():
     masks = [0x1, 0x4, 0x4 | 0x40, 0x0]
     shares = Sampled([series("nvml.0.throttled", range(4), masks, unit=nvml.MASK)]).summaries([(0, 3)])

@@ -24,6 +24,7 @@
    NVML_PCIE_WIDTH (16)       lanes, of 16
    NVML_ECC_ERRORS (0)        uncorrected
    NVML_REMAPPED (0), NVML_REMAP_FAILED (0)  rows
+   NVML_THROTTLED_MHZ (none)  its clock from a second after the first look at it, in a process
    NVML_REASONS (1)           mask of what slows it: idle
    NVML_STAND_IN names what goes wrong: no_driver, no_permission, mismatch, no_gpu, no_energy, no_instant, power_capped,
    no_clock_events, no_application_clock, no_gpm, no_violations, exclusive, mig, constant_energy, zero_energy, falling_energy, zero_power.
@@ -160,6 +161,9 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz) {
     double now = milliseconds();
     (void)device;
     int idles = loads() && loaded_ms(now) == loaded_ms(now - 20);
+    static double first; first = first ? first : now;
+    uint64_t throttled_mhz = setting("NVML_THROTTLED_MHZ", 0);
+    if (type == 1 && throttled_mhz && now - first >= 1000) { *mhz = (unsigned)throttled_mhz; return SUCCESS; }
     *mhz = type != 1 ? 0 : idles ? (unsigned)setting("NVML_IDLE_MHZ", 345) : (unsigned)setting("NVML_CLOCK_MHZ", 1755);
     return SUCCESS;
 }
