@@ -60,7 +60,7 @@ RATE = ("reach_rate", "reach_unit")
 OF_MANY_RUNS = tuple(name for name, metric in METRICS.items() if metric.runs is not None)
 OF_A_TABLE = (
     *(name for name in OF_MANY_RUNS if METRICS[name].shown == "table" or METRICS[name].part == "fit"),
-    *("is_disturbed", "contention_pct", "sustained_differs"),
+    *("is_disturbed", "contention_pct", "sustained_differs", "sustained_change_pct"),
 )
 OF_CELLS, OF_SIDES = TableAxes([GROUP], [CELL]), TableAxes([GROUP], [CELL], [SIDE])
 # Findings that a row is marked with, in their own words.

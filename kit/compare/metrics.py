@@ -39,6 +39,7 @@ from kit.compare.table import (
     showing_start,
     sustained_step,
 )
+from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import Task
@@ -318,6 +319,42 @@ def _sustained_differs(sample: Sample) -> bool:
     return (steps := _sustained(sample)) is not None and abs(steps.difference_pct) >= least_pct
 
 
+def _sustained_ns(sample: Sample) -> float | None:
+    """Return the step that tables show, times the ratio of sustained to burst step in the launches that have both.
+
+    The long blocks' own step, of one round perhaps, would contradict that ratio beside a step of all rounds.
+    """
+    steps, step_ns = _sustained(sample), value(sample, "step_ns")
+    return None if steps is None or step_ns is None else float(step_ns * steps.sustained_ns / steps.burst_ns)
+
+
+def _sustained_change_pct(sample: Sample) -> float | None:
+    steps = _sustained(sample) if sample.cell.device != HOST else None
+    return None if steps is None else steps.difference_pct
+
+
+def _is_clock(name: str, sample: Sample) -> bool:
+    """Return whether a sensor reads the clock of the boards of a cell, and not that of the host."""
+    device = DEVICES.get(sample.cell.device)  # a profile may be of a kit that has another kind
+    return device is not None and name.startswith(f"{device.energy_source}.") and name.endswith(".frequency")
+
+
+def _sustained_clock_mhz(sample: Sample) -> float | None:
+    """Return the mean clock of the boards of a cell in its long blocks."""
+    launches = [launch for launch in sample.good if sample.cell.device != HOST and sustained_step([launch])]
+    readings = (item for launch in launches for item in launch.record.sensors.items())
+    return known_mean(summary.mean for name, summary in readings if _is_clock(name, sample))
+
+
+def _sustained_refusal(sample: Sample) -> str | None:
+    """Return the code of why the sustained step of an accelerator, or its clock, is null."""
+    if sample.cell.device == HOST or not sample.cell.in_blocks or not sample.good:
+        return None
+    if _sustained(sample) is None:
+        return "no_long_block"
+    return "no_clock_sensor" if value(sample, "sustained_clock_mhz") is None else None
+
+
 def _cpu_time(sample: Sample, launches: Sequence[LaunchRow]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
     used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
@@ -418,10 +455,13 @@ _METRICS = [
     Metric("energy_per_sample_j", "J/1k", "per_1k", sample_joules, runs=geometric_mean, compare="ratio", kind=tier,
            needs_blocks=False, shown="table", mark="sustained_differs",
            read=_adjusted("energy_per_sample_j", "energy_raw_per_sample_j")),
-    Metric("sustained_ns", "sustained step", "ns", runs=geometric_mean,
-           read=lambda sample: None if (steps := _sustained(sample)) is None else steps.sustained_ns),
+    Metric("sustained_ns", "sustained step", "ns", read=_sustained_ns, runs=geometric_mean, shown="table"),
     Metric("sustained_differs", holds=bool, runs=any,
            read=_sustained_differs),
+    Metric("sustained_change_pct", read=_sustained_change_pct, runs=statistics.fmean, part="sustained"),
+    Metric("sustained_clock_mhz", "mean clock", "mhz", read=_sustained_clock_mhz, runs=statistics.fmean, shown="table",
+           part="sustained"),
+    Metric("sustained_refusal", holds=str, read=_sustained_refusal, runs=lambda codes: codes[0], part="sustained"),
     Metric("cpu_per_sample_ns", "CPU s/1k", "s_per_1k", lambda sample, launch: _cpu_time(sample, [launch]),
            read=_cpu_per_sample_ns, runs=geometric_mean, compare="ratio", shown="table", is_slowed=True),
     Metric("cpus", "CPUs used", "hundredths", read=_cpus_used, runs=geometric_mean),

@@ -18,7 +18,7 @@ from kit.compare.table import BlockTable
 from kit.devices import DEVICES
 from kit.profile.cell import NOT_RECORDED, Cell
 from kit.profile.facts import Identity
-from kit.profile.fields import Reason, Value
+from kit.profile.fields import Reason, Value, reason
 from kit.profile.schema import SYNTHETIC, CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.stats.sessions import SESSIONS_FOR_SPREAD, SESSIONS_SD
@@ -139,6 +139,11 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
         notes.append(note(BOUND_THREADS, bound=", ".join(bound)))
     if profile.suite.reuse_compiled:
         notes.append(note("reuse_compiled"))
+    refused: dict[str, list[str]] = {}
+    for row in shown:
+        if (code := row.value("sustained_refusal")) is not None:
+            refused.setdefault(code, []).append(row.name)
+    notes += [note("sustained_refused", reason(code), rows=", ".join(names)) for code, names in refused.items()]
     in_letters = ("sustained_differs", "process_shared", "warm_start")
     return [*notes, *(note(code) for code in in_letters if any(row.value(code) for row in shown))]
 

@@ -52,8 +52,8 @@ class Metric:
         per_sample: steps of another batch do another amount of work, so that samples are compared.
         needs_blocks: launches without a block do not have it.
         shown: in every table, in wide ones, or only in other formats.
-        part: of a fit, of energy or of reach: other formats have it where a row has any of these; "rare": where it has
-            this one.
+        part: of a fit, of energy, of reach or of sustained load: other formats have it where a row has any of these;
+            "rare": where it has this one.
         runs_of: name of the metric whose values of several runs `runs` takes; empty: this one.
         mark: letter behind the value, where this other value is true.
         holds: the type of its values in data frames and Parquet.
@@ -75,7 +75,7 @@ class Metric:
     per_sample: bool = False
     needs_blocks: bool = True
     shown: Literal["table", "wide", ""] = "wide"
-    part: Literal["", "fit", "energy", "reach", "rare"] = ""
+    part: Literal["", "fit", "energy", "reach", "sustained", "rare"] = ""
     runs_of: str = ""
     mark: str = ""
     holds: type = float

@@ -25,11 +25,18 @@ STYLES = {"faster": "green", "slower": "red"}
 ALWAYS_LETTERED = ("sustained_differs", "is_disturbed")
 # CPU seconds that follow the step add nothing to it. At 2 a cell keeps two CPUs busy where its baseline keeps one.
 CPU_SAYS_MORE = 2.0
+# A board that is loaded for seconds settles at the clock that its power and heat allow: a B200 loses 15 % within 100
+# iterations (flashinfer, pull request 2899). The sustained step is shown where it differs from the burst step by more
+# than this fraction. Less says nothing of a board: a launch has one long block, and steps of single blocks of a board
+# that keeps its clock differ by about as much.
+SUSTAINED_LEAST = 0.03
 # A user waits for a compilation of 5 s at every start; it can decide against a faster step.
 COMPILE_SHOWN_NS = 5e9
 PHASES_SHOWN = ("import", "build", "trace", "compile", "first_step")
 # Where a table is too wide, the columns with the smallest number are hidden first.
-HIDES = {"compile_ns": 1, "cpu_per_sample_ns": 4, "samples_per_s": 5, "energy_per_sample_j": 6, "step_ns": 7}
+HIDES = {"compile_ns": 1, "cpu_per_sample_ns": 4, "samples_per_s": 5, "sustained_clock_mhz": 6, "sustained_ns": 7}
+HIDES |= {"energy_per_sample_j": 8, "step_ns": 9}
+SUSTAINED = ("sustained_ns", "sustained_clock_mhz")
 # Without --wide a platform shows what is judged, and joules and costs where they are known.
 OF_A_PLATFORM = ("step_ns", "fit_total_ns", "latency_ns", "sample_ns", "energy_per_sample_j", "cost_per_million")
 
@@ -195,6 +202,7 @@ def _is_on_cpu(row: Row) -> bool:
 
 STEP = (
     _metric("step_ns"),
+    *map(_metric, SUSTAINED),
     Column("rate", partial(_rate, is_network=False)),
     _metric("empty_wait_ns", lambda row: row.is_operation),
     _metric("sample_ns", _has_samples),
@@ -227,7 +235,7 @@ WIDE = (
     Column("time ÷ baseline's", _interval),
     Column("rate", partial(_rate, is_network=True)),
     Column("bound", _bound),
-    *map(_metric, ("raw_step_ns", "sustained_ns", "drift_pct", "cpus", "launches", "cycles")),
+    *map(_metric, ("raw_step_ns", "drift_pct", "cpus", "launches", "cycles")),
     *map(_phase, PHASES_SHOWN),
 )
 PLACED = {column.name for column in (*STEP, *LATENCY, *MAIN, *WIDE)}
@@ -244,6 +252,8 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
     # A fit is judged by its whole time, whatever the others are judged by.
     is_by_latency = by == "latency_ns" and all(row.cell.in_blocks for row in rows)
     first, second = (LATENCY, STEP) if is_by_latency else (STEP, LATENCY)
+    changes_pct = [abs(row.value("sustained_change_pct") or 0) for row in rows] if METRICS[by].is_time else []
+    differs = max(changes_pct, default=0) > 100 * SUSTAINED_LEAST
     if wide:
         others = [_metric(name) for name, metric in METRICS.items() if metric.title and name not in PLACED]
         columns = [*first, *second, *SCALING, *MAIN, *WIDE, *others, OBSERVED]
@@ -253,6 +263,7 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
             "compile_ns": any((row.value("compile_ns") or 0) >= COMPILE_SHOWN_NS for row in rows),
             "cpu_per_sample_ns": all(row.value("energy_per_sample_j") is None for row in rows)
             and _cpu_says_more(groups),
+            **dict.fromkeys(SUSTAINED, differs),
             by: True,
         }
         columns = [
@@ -266,15 +277,16 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
         column._replace(read=partial(_joules, in_times=in_times)) if column.read is _joules else column
         for column in columns
     ]
-    # Refused joules are dashes, of which a note has the reason.
+    # Refused joules and clocks are dashes, of which a note has the reason.
     shown = {"energy_per_sample_j"} if any(row.value("energy_refusal") for row in rows) else set()
+    shown |= {*SUSTAINED} if differs else set()
     columns = [
         column for column in columns if column.name in shown or any(column.read(row) is not None for row in rows)
     ]
     if not wide and sum(column.name == by for column in columns) > 1:
         columns.pop()
     if is_platform:
-        return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, by)] or [*STEP[:1]]
+        return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, *SUSTAINED, by)] or [*STEP[:1]]
     # With unlike batches the time per sample is what is compared by step.
     hides = HIDES | ({} if differ and by == "step_ns" else {"step_ns": 0, by: 0})
     return [column._replace(hides=hides.get(column.name, 0)) for column in columns]

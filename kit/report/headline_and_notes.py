@@ -44,6 +44,8 @@ PLATFORM_FACTS = ("cpu.model", "cpu.cores_logical", "cpu.architecture", "device.
 # What a column shows, by its name, unless a note says it with this run's numbers.
 MEANINGS = {
     "step_ns": "time per batch",
+    "sustained_ns": "time per batch in the long energy block: seconds of one program",
+    "sustained_clock_mhz": "of the device in the long energy block",
     "fit_total_ns": "training time without the first step",
     "compile_ns": "trace, compile and first step",
     "energy_per_sample_j": "joules per 1,000 samples",

@@ -259,6 +259,8 @@ OTHERS: Templates = {
     "file_not_readable": "{file} cannot be read: {error}",
     "file_not_as_expected": "{file} has unexpected content",
     # CPU
+    "no_long_block": "no long energy block ran in the rounds that count",
+    "no_clock_sensor": "no sensor of the device's clock answered in it",
     "no_frequency": "there is no cpufreq driver and no aperfmperf counter (usual in a virtual machine), and the 'cpu "
     "MHz' of /proc/cpuinfo is nominal; measure on the host",
     "no_cpu_controller": "no cpu controller is mounted under {root}; mount cgroup2 there",
@@ -428,6 +430,7 @@ OF_COLUMNS: dict[str, Templates] = {
         "{block_s}",
         "energy_tier_unknown": "joules per 1,000 samples ({sensors}), over {block_s}",
     },
+    "sustained_clock_mhz": {"sustained_refused": "of the device in the long energy block; none of {rows}"},
     "cpu_per_sample_ns": {"cpu_seconds": "CPU seconds per 1,000 samples"},
     "latency_ns": {"by_latency": "latency of single steps; verdicts compare it (for fits: the whole time)"},
     "efficiency": {

@@ -84,11 +84,11 @@ def document(comparison: Comparison) -> dict[str, object]:
 
 def numbers(row: Row) -> dict[str, Any]:
     """Return the metrics of a row, and what was counted and sampled."""
-    return _part(row, "", "rare", "energy", "fit", "reach") | row.details
+    return _part(row, "", "rare", "sustained", "energy", "fit", "reach") | row.details
 
 
 def _part(row: Row, *parts: str) -> dict[str, Any]:
-    """Return the metrics of some parts: those of a fit, of energy or of reach where the row has any of the part."""
+    """Return the metrics of some parts: those of a named part where the row has any of the part."""
     kept = dict[str, Any]()
     for part in parts:
         known = {name: row.value(name) for name, metric in METRICS.items() if metric.part == part}
@@ -144,7 +144,7 @@ FIELDS = (
     record_field("not_compared", lambda row: _joined(mismatch.kind for mismatch in row.blocked)),
     record_field("marks", lambda row: _joined(mark.code for mark in row.marks)),
     record_field("failure", lambda row: None if row.failure is None else sentence(row.failure)),
-    record_field("", lambda row: _part(row, "rare", "fit", "reach")),
+    record_field("", lambda row: _part(row, "rare", "sustained", "fit", "reach")),
     _struct("score_difference_", lambda row: row.score_difference, SCORE),
     _struct("break_even_", lambda row: row.break_even),
     _struct("efficiency_", lambda row: row.scaling and row.scaling.efficiency),

@@ -169,6 +169,7 @@ BY_UNIT: Mapping[str, Callable[[Any], str]] = {
     "s": seconds,
     "b": size,
     "j": energy,
+    "mhz": "{:,.0f} MHz".format,
     "number": number,
     "hundredths": "{:.2f}".format,
     "digits": "{:.3g}".format,

@@ -258,7 +258,9 @@ def _platforms() -> dict[str, Profile]:
 
     def board_joules(launch):
         launch.device_ids = [BUS]
-        launch.energy = energy(900.0, sensor="nvml.0.energy", **BLOCK)
+        # The board keeps its clock: steps of the long block are as long as the others.
+        step_ns = sum(launch.blocks.duration_ns) / sum(launch.blocks.steps)
+        launch.energy = energy(900.0, sensor="nvml.0.energy", **BLOCK | {"steps": round(10 * b.S / step_ns)})
 
     joules = {"launch": {"energy": energy(400.0, **BLOCK)}}
     gpu = _machine("NVIDIA H100 80GB HBM3")
@@ -295,6 +297,15 @@ def _joules() -> dict[str, Profile]:
         _drawing(300.0, "nvml.0.energy", steps=4762)(launch)
         launch.energy += energy(400.0, **BLOCK) + energy(9000.0, sensor="rapl.psys", **BLOCK)
 
+    def on_board(change_pct, clock_mhz):
+        """Return a change: on a board, a long block with steps that are longer by a percentage than 2 ms."""
+
+        def change(launch):
+            _drawing(300.0, "nvml.0.energy", steps=round(5000 / (1 + change_pct / 100)))(launch)
+            launch.sensors = b.sampled(**{"nvml.0.frequency": (clock_mhz, 1980.0, "MHz")} if clock_mhz else {})
+
+        return {"device": "gpu", "change": change, **STEADY}
+
     def both(torch, jax, **more):
         return profile(group("mlp train", member("torch", 4.0, **torch), member("jax", 2.0, **jax)), **more)
 
@@ -307,6 +318,17 @@ def _joules() -> dict[str, Profile]:
         "joules-refused": both(refused, refused, rounds=4),
         "joules-fit": profile(group("g", member("torch", 4.0, task="fit", feed="host", change=of_fit))),
         "joules-long": profile(group("g", long), drift=0.0),
+        "throttled": profile(
+            group(
+                "mlp train",
+                *(
+                    member(name, 2.0, **on_board(*planted))
+                    for name, planted in (("torch", (15, 1410.0)), ("jax", (1, 1980.0)), ("tensorflow", (0, None)))
+                ),
+            ),
+            drift=0.0,
+        ),
+        "not-throttled": profile(group("mlp train", member("torch", 2.0, **on_board(1, 1980.0))), drift=0.0),
         "metered": metered_run(),
     }
 
