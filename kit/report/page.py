@@ -28,6 +28,7 @@ from kit.report.page_tables_and_charts import (
     blocks_chart,
     figure,
     fragment,
+    long_blocks_chart,
     members_of,
     phase_keys,
     timeline,
@@ -85,6 +86,9 @@ count, because other programs disturbed them or the launch failed."""
 PHASES_READ = """Each row is one launch of one round, from left to right: its phases, and its blocks as solid bars.
 The cells of a group take turns."""
 
+OVER_TIME_READ = """Power and clock of each accelerator against the time in the long energy block, in which one program
+runs alone. A line is one launch on one board. A clock that falls shows a board that does not sustain its burst."""
+
 
 class ShownProfile(NamedTuple):
     """A profile as a page shows it."""
@@ -137,7 +141,9 @@ def page(
         + for_each(lambda each: _charts(each, blocks_chart, has_keys=True) + each.folded(*LAUNCHES)),
         "Phases": f'<p class="soft">{PHASES_READ}</p>'
         + for_each(lambda each: phase_keys(each.profile) + _charts(each, timeline) + each.folded(*MEDIANS)),
-        "Energy and utilization": for_each(lambda each: _charts(each, bars) + each.folded(*READINGS)),
+        "Energy and utilization": for_each(
+            lambda each: _charts(each, bars) + _over_time(each) + each.folded(*READINGS)
+        ),
         "Findings": fragment(audit_report(audit(runs), runs, "warning", "kit audit")),
         "Published figures": "".join(map(fragment, published)),
         "How it was measured": for_each(_method),
@@ -195,6 +201,11 @@ def _charts(each: ShownProfile, draw: Callable[[str, Sequence[ChartMember]], str
             title = " · ".join(group.title) + number
             charts.append(figure(title, part if has_keys else (), draw(title, part)))
     return f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
+
+
+def _over_time(each: ShownProfile) -> str:
+    charts = _charts(each, long_blocks_chart, has_keys=True)
+    return f'<p class="soft">{OVER_TIME_READ}</p>{charts}' if charts else ""
 
 
 def _method(each: ShownProfile) -> str:

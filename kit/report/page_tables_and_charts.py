@@ -57,6 +57,9 @@ BARS = (
     ("utilization_pct", "Utilization of the device", "%"),
     ("cpus", "CPUs kept busy", ""),
 )
+# What is drawn of long blocks over time: the unit of the readings, and what they are called.
+OVER_TIME = (("W", "Power"), ("MHz", "Clock"))
+PANEL_HIGH = 80
 SCALED = 100  # a log axis of a wider range than 8 has ticks at 1, 2 and 5 up to this range, else at powers of ten
 
 
@@ -263,6 +266,47 @@ def bars(title: str, members: Sequence[ChartMember]) -> str:
             listed.append(f"{words} of {member.row.name}: {shown}")
             y += 28
     return _svg(f"{title}: energy and utilization", f"{'; '.join(listed)}.", y + 4, body) if body else ""
+
+
+def long_blocks_chart(title: str, members: Sequence[ChartMember]) -> str:
+    """Return power and clock of boards against the time in their long blocks: a line a launch and a board."""
+    launches = [(member, launch.record) for member in members for launch in member.launches]
+    every = [(member, known) for member, record in launches for known in record.long_block_readings if known.values]
+    body, listed, y = list[str](), list[str](), TOP
+    end_ns = max((known.at_ns[-1] for _, known in every), default=0) or 1
+    scale = (WIDTH - LEFT - RIGHT) / end_ns
+    for unit, words in OVER_TIME:
+        lines = [(member, known) for member, known in every if known.unit == unit]
+        if not lines:
+            continue
+        values = [value for _, known in lines for value in known.values]
+        # A quantity that keeps its level is a line in the middle and no noise from edge to edge.
+        room = max(0.1 * (max(values) - min(values)), 0.02 * max(values), 0.5)
+        low, high, top = min(values) - room, max(values) + room, y + 22
+
+        def at(value: float, top: float = top, high: float = high, span: float = high - low) -> float:
+            return top + PANEL_HIGH * (high - value) / span
+
+        body.append(_text(RIGHT, y + 15, f"{words}, {unit}", "head"))
+        for tick in _steps(low, high):
+            body.append(f'<path class="grid" d="M{LEFT} {at(tick):.1f}H{WIDTH - RIGHT}"/>')
+            body.append(_text(LEFT - 5, at(tick) + 3.5, f"{tick:,g}", "e"))
+        for member, known in lines:
+            points = zip(known.at_ns, known.values, strict=True)
+            drawn = [(f"{LEFT + at_ns * scale:.1f}", f"{at(value):.1f}") for at_ns, value in points]
+            body.append(f'<path class="level c{member.look}" d="M{"L".join(map(" ".join, drawn))}"/>')
+            # A mark at either end shows whose line it is without its color.
+            looks = f'class="c{member.look}" href="#m{member.look}"'
+            body += [f'<use {looks} x="{x}" y="{level}"/>' for x, level in (drawn[0], drawn[-1])]
+        ends: dict[str, tuple[float, float]] = {}
+        for member, known in lines:
+            ends.setdefault(member.row.name, (known.values[0], known.values[-1]))
+        first_last = (f"{name} from {first:,.0f} to {last:,.0f}" for name, (first, last) in ends.items())
+        listed.append(f"{words} of the first launch in {unit}: {', '.join(first_last)}")
+        y = top + PANEL_HIGH
+    for tick_s in _steps(0, end_ns / 1e9):
+        body.append(_text(LEFT + tick_s * 1e9 * scale, y + 14, f"{tick_s:g} s", "m"))
+    return _svg(f"{title}: power and clock in the long block", f"{'; '.join(listed)}.", y + 20, body) if listed else ""
 
 
 def phase_keys(profile: Profile) -> str:

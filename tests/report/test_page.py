@@ -16,6 +16,7 @@ from refusals import refusal
 
 from kit.documentation import DOCUMENTATION
 from kit.profile.fields import reason
+from kit.profile.instruments import SensorReadings
 from kit.profile.schema import Failure, Phase
 from kit.profile.store import read_profile
 
@@ -160,6 +161,39 @@ def test_charts_show_what_was_planted(tmp_path):
     assert (
         html.count('<use class="c2 hollow"') == 3 and "hollow" not in html.replace("c2 hollow", "").split("</style>")[1]
     )
+
+
+def test_a_page_draws_power_and_clock_of_long_blocks_against_time(tmp_path):
+    """The clock of one of two boards falls by a third in the middle of its block; without readings nothing is drawn."""
+
+    def reading(clocks_mhz):
+        at_ns = [index * 10**9 for index in range(len(clocks_mhz))]
+        readings = [("nvml.0.power", "W", [700.0] * len(at_ns)), ("nvml.0.frequency", "MHz", clocks_mhz)]
+        return {
+            "long_block_readings": [
+                SensorReadings(sensor=name, unit=unit, at_ns=at_ns, values=values) for name, unit, values in readings
+            ]
+        }
+
+    members = [
+        b.member("torch", 2.0, device="gpu", launch=reading([1980.0, 1980.0, 1320.0, 1320.0])),
+        b.member("jax", 1.0, device="gpu", launch=reading([1980.0] * 4)),
+    ]
+    html = written(tmp_path / "p.html", b.write(tmp_path / "p.json", b.profile(b.group("g", *members), rounds=2)))
+    assert not Page(html).wrong
+    drawn = html[html.index("power and clock in the long block</title>") :]
+    drawn = drawn[: drawn.index("</svg>")]
+    assert "Power of the first launch in W: jax from 700 to 700, torch from 700 to 700" in drawn
+    assert "Clock of the first launch in MHz: jax from 1,980 to 1,980, torch from 1,980 to 1,320" in drawn
+    paths = re.findall('<path class="level (c[0-9])" d="M([^"]*)"/>', drawn)
+    assert len(paths) == 2 * 2 * 2, "a line for each quantity, cell and round"
+    points = {look: [tuple(map(float, point.split())) for point in path.split("L")] for look, path in paths[-8:][4:]}
+    (first, second, third, fourth) = points["c1"]  # PyTorch's look; y grows downwards
+    assert first[1] == second[1] < third[1] == fourth[1]
+    assert first[0] < second[0] < third[0] < fourth[0]
+    assert len({y for _, y in points["c2"]}) == 1
+    plain = b.profile(b.group("g", b.member("torch", 2.0, device="gpu")), rounds=2)
+    assert "power and clock" not in written(tmp_path / "q.html", b.write(tmp_path / "q.json", plain))
 
 
 def test_a_name_is_text_and_never_markup(tmp_path):
