@@ -63,6 +63,14 @@ NO_ALL_REDUCE = _variable("KIT_NO_ALL_REDUCE", "variant", "0",
 COLLECTIVE_PACK_B = _variable("KIT_COLLECTIVE_PACK_B", "variant", "0: one pack for all gradients",
     "Sets the bytes in one pack of gradients in TensorFlow. TensorFlow can average a pack while it computes later "
     "gradients.")  # fmt: skip
+TORCH_OPTIMIZER = _variable("KIT_TORCH_OPTIMIZER", "variant", "PyTorch chooses",
+    "Chooses the implementation of PyTorch's optimizer: `for-loop`, `foreach` or `fused`.")  # fmt: skip
+TORCH_LAYOUT = _variable("KIT_TORCH_LAYOUT", "variant", "`channels_last` on a CPU, else `channels_first`",
+    "Chooses how PyTorch keeps images and the weights of convolutions in memory: `channels_last` or `channels_first`.",
+)  # fmt: skip
+JAX_DONATE = _variable("KIT_JAX_DONATE", "variant", "1",
+    "With 0, a training step in JAX does not donate its state, so that XLA writes the new state into new memory.",
+)  # fmt: skip
 COMPILE_CACHE = _variable("KIT_COMPILE_CACHE", "variant", "a folder of the run",
     "Set to nothing, it makes a variant of `kit run --reuse-compiled` compile in every round, to compare the two.",
 )  # fmt: skip

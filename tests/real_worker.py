@@ -13,7 +13,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.worker.messages import Join, Prepare
 
 PLANTED = Path(__file__).parent / "faults" / "planted"

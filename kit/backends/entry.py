@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 from kit import backends
 from kit.environment import FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
+from kit.nearest import choices
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
 from kit.profile.fields import Reason, reason
 
@@ -136,6 +137,14 @@ def tf32_setting(value: object) -> str:
     """Return a switch of float32's precision on a GPU, with the variable that overrides it if that is set."""
     override = os.environ.get(TF32_OVERRIDE)
     return str(value) if override is None else f"{value} ({TF32_OVERRIDE}={override})"
+
+
+def choice_set(variable: str, able: Sequence[str]) -> str:
+    """Return which of its choices a variable names; empty: it is not set."""
+    value = os.environ.get(variable, "")
+    if value and value not in able:
+        raise BackendError(f"{variable}={value}: {choices(value, able)}")
+    return value
 
 
 def variables_set(*names: str) -> dict[str, str]:

@@ -95,13 +95,15 @@ def suites(*, format_name: str) -> None:
     """List the built-in suites: their cells, what they compare, and how long they take on two CPUs."""
     from kit.report.plan_report import suites_report
     from kit.runner.time_left import estimate
-    from kit.suites.plan import plan_cells, plan_groups
-    from kit.suites.suite import builtin_suites, load_suite
+    from kit.suites.groups import plan_groups
+    from kit.suites.plan import plan_cells, requested_suite
+    from kit.suites.run_request import RunRequest
+    from kit.suites.suite import builtin_suites
 
     listed = []
-    for suite in map(load_suite, builtin_suites()):
+    for suite in (requested_suite(RunRequest(suite=name)) for name in builtin_suites()):
         cells, measure = plan_cells(suite), suite.measure
-        groups = plan_groups(cells, suite.compared, suite.baseline)
+        groups = plan_groups(cells, suite.compared, suite.baseline, suite.also_compare)
         time = estimate(cells, groups, measure.share, measure.plan(), measure.rounds)
         listed.append((suite, cells, len(groups), time))
     print_report(suites_report(listed), format_name)

@@ -194,6 +194,7 @@ def _layout(runs: Sequence[Run], against: Sequence[Run], axes: TableAxes | None,
     # Cells of two devices that took turns are pairs; others are runs of two platforms.
     devices = {sample.cell.device for sample in samples} if "device" not in everyone[0].compared else ()
     if axes is OF_CELLS or (len(everyone) == 1 and len(devices) <= 1):
+        samples = [sample for run in everyone for sample in run.samples_of_groups]
         return Layout("cells", OF_CELLS, samples, [], baseline)
     kind, sides = sides_beside(runs, against, baseline)
     return Layout(kind, OF_SIDES, [sample for side in sides for sample in side.samples], sides, None)

@@ -518,8 +518,12 @@ def _in_seconds(known_ns: float | None) -> float | None:
     return None if known_ns is None else known_ns / 1e9
 
 
-def _if_task(task: Task, name: str) -> Callable[[Sample], Value | None]:
-    return lambda sample: value(sample, name) if sample.cell.task == task else None
+def _if_task(task: Task, name: str, *, of_tokens: bool = False) -> Callable[[Sample], Value | None]:
+    def read(sample: Sample) -> Value | None:
+        is_other = sample.cell.task != task or (of_tokens and _tokens(sample) is None)
+        return None if is_other else value(sample, name)
+
+    return read
 
 
 # The columns of suites' own tables, by the names that published profiles use. Scores are observed in each repeat of a
@@ -533,6 +537,10 @@ _FIGURES = [
     Metric("step_ns", "step", "ns", read=_if_task("train", "step_ns")),
     Metric("train_sample_ns", "train/sample", "ns", read=_if_task("train", "sample_ns")),
     Metric("infer_sample_ns", "infer/sample", "ns", read=_if_task("infer", "sample_ns")),
+    Metric("first_token_ns", "first token", "ns", read=_if_task("infer", "step_ns", of_tokens=True)),
+    Metric("input_tokens_per_s", "input tokens/s", "number", read=_if_task("infer", "tokens_per_s")),
+    Metric("output_tokens_per_s", "output tokens/s", "number", read=_if_task("decode", "tokens_per_s")),
+    Metric("output_token_j", "J/1k output tokens", "per_1k", read=_if_task("decode", "energy_per_token_j")),
     Metric("accuracy", "accuracy %", "score", scored("accuracy")),
     Metric("precision", "precision %", "score", scored("macro_precision")),
     Metric("recall", "recall %", "score", scored("macro_recall")),

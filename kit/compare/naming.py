@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from kit.profile.cell import AXES, DEFAULT_VARIANT, OWN, Cell
+from kit.profile.cell import AXES, DEFAULT_VARIANT, FRAMEWORKS_OWN, OWN, Cell
 from kit.workloads.device_operations import is_operation
 
 # In a title only where groups differ in them, or where a row is named by something else; workload and task always.
@@ -30,12 +30,23 @@ def _member_names(cells: Sequence[Cell], compared: Sequence[str]) -> list[str]:
     if all(map(is_operation, cells)):
         compared = ["backend"]
     axes = [axis for axis in compared if axis in known] or ["backend"]
+    if "variant" in axes and len(cells) > 1:
+        # The name of a variant, or of a framework whose variant all have, says what is set: a compile mode, too.
+        telling = [axis for axis in ("variant", "backend") if len({cell.value(axis) for cell in cells}) == len(cells)]
+        axes = telling[:1] or axes
     for axis in known:
         if len({name_of(cell, axes) for cell in cells}) == len(cells):
             break
         if axis not in axes and _differ_in(cells, axis):
             axes.append(axis)
-    return [name_of(cell, axes) for cell in cells]
+    names = [name_of(cell, axes) for cell in cells]
+    if "precision" in axes or not _differ_in(cells, "precision"):
+        return names
+    # A row says in which arithmetic it is, where that is not everyone's.
+    return [
+        name if cell.precision in ("float32", FRAMEWORKS_OWN) else f"{name} {cell.precision}"
+        for name, cell in zip(names, cells, strict=True)
+    ]
 
 
 def cell_names(cells: Sequence[Cell]) -> dict[str, str]:

@@ -196,7 +196,7 @@ def _refusal_notes(run: Run, whose: str = "") -> list[Note]:
     `whose`: behind the name of each row.
     """
     seen: dict[tuple[str, str], tuple[Reason, dict[str, None]]] = {}
-    for sample in run.samples.values():
+    for sample in run.samples_of_groups:
         for sensor, why in refusals(sample):
             rows = seen.setdefault((sensor, why.code), (why, {}))[1]
             rows[f"{sample.name}{whose}"] = None

@@ -278,8 +278,22 @@ class Run:
 
     @cached_property
     def samples(self) -> dict[str, Sample]:
-        """Its cells by key, each once."""
-        return {key: sample for group in self.groups for key, sample in group.samples.items()}
+        """Its cells by key, each once: in the first of its groups."""
+        samples: dict[str, Sample] = {}
+        for group in self.groups:
+            samples |= {key: sample for key, sample in group.samples.items() if key not in samples}
+        return samples
+
+    @property
+    def samples_of_groups(self) -> list[Sample]:
+        """Its cells in each of their groups, without those that a filter left out; once where launches were dropped."""
+        if "profile" not in vars(self):
+            return [*self.samples.values()]
+        return [sample for group in self.groups for key, sample in group.samples.items() if key in self.samples]
+
+    def sample_of(self, group: str, key: str) -> Sample:
+        """Return a cell in a group, both given by their keys."""
+        return next(whole.samples[key] for whole in self.groups if whole.key == group)
 
     def complete_table(self) -> BlockTable:
         """Return its table with every column filled: `modes` fills which blocks are slow when a group is asked."""
@@ -332,8 +346,11 @@ def _cell_groups(run: Run) -> list[CellGroup]:
         names = label_members({result.key: result.cell for result in results}, run.compared)
         group = CellGroup(key, alike, run.rounds)
         for result in results:
-            launches = run.table.by_cell[result.key]
-            percentiles_ns = _percentiles_ns(result, launches, run.rounds)
+            every = run.table.by_cell[result.key]
+            launches = [launch for launch in every if whole_key(launch.group) == key]
+            # Percentiles were recorded of all launches together.
+            is_alone = len(launches) == len(every)
+            percentiles_ns = _percentiles_ns(result, every, run.rounds) if is_alone else (None, None, None)
             group.samples[result.key] = Sample(
                 run, result.cell, result.key, result.key, key, names[result.key], launches, percentiles_ns, group
             )

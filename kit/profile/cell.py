@@ -12,8 +12,9 @@ import msgspec
 from kit.environment import NO_ALL_REDUCE
 from kit.profile.fields import Batch, Name, Parameter, Percent, ThreadCount, VariantName
 
-# "train" and "infer" are steps; "fit" is whole epochs over the training split, scored at the end.
-Task = Literal["train", "infer", "fit"]
+# "train", "infer" and "decode" are steps, the last of one token of each sample; "fit" is whole epochs over the training
+# split, scored at the end.
+Task = Literal["train", "infer", "decode", "fit"]
 
 
 class TaskTraits(NamedTuple):
@@ -31,6 +32,7 @@ class TaskTraits(NamedTuple):
 TASKS: dict[Task, TaskTraits] = {
     "train": TaskTraits("training", True, True, "steady", ""),
     "infer": TaskTraits("inference", False, True, "steady", ""),
+    "decode": TaskTraits("decoding", False, True, "steady", ""),
     "fit": TaskTraits("fit", True, False, "fit", "fit_total_ns"),
 }
 Feed = Literal["device", "host", "own"]

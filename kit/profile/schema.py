@@ -84,6 +84,10 @@ FigureName = Literal[
     "step_ns",  # of training
     "train_sample_ns",
     "infer_sample_ns",
+    "first_token_ns",  # from a whole prompt, which is a step of inference on tokens
+    "input_tokens_per_s",
+    "output_tokens_per_s",  # of decoding, as the next
+    "output_token_j",
     "accuracy",
     "precision",  # macro, as the two that follow
     "recall",

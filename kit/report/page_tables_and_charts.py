@@ -145,7 +145,7 @@ def members_of(run: Run, group: GroupRows) -> list[ChartMember]:
     """Return the cells of a group of one profile."""
     members, looks = list[ChartMember](), list[int]()
     for row in group.rows:
-        sample = run.samples[row.cell_key]
+        sample = run.sample_of(group.key, row.cell_key)
         used = looks[len(looks) // LOOKS * LOOKS :]  # by cells in the same chart
         usual = [FRAMEWORKS.index(row.cell.backend)] if row.cell.backend in FRAMEWORKS else []
         looks.append(next(look for look in (*usual, *range(len(FRAMEWORKS), LOOKS), *range(LOOKS)) if look not in used))

@@ -306,11 +306,12 @@ def _rounds(request: PlotRequest) -> list[PlotRow]:
         networks = without_operations(profile)
         run, with_all_cycles = read_run(label, networks), read_run(label, networks, all_cycles=True)
         cells = _rows(compare([run], axes=OF_CELLS, baseline=request.baseline), request)
-        bases = {cell["group"]: run.samples[cell["row"].cell_key] for cell in cells if cell["is_baseline"]}
+        samples = [run.sample_of(cell["group"], cell["row"].cell_key) for cell in cells]
+        bases = {cell["group"]: sample for cell, sample in zip(cells, samples, strict=True) if cell["is_baseline"]}
         rows += [cell | {"ratio": None, "order": (0, 0)} for cell in cells if cell["step_ns"] is None]
         for index, cell in enumerate(cells):
-            pair = run.samples[cell["row"].cell_key], bases[cell["group"]]
-            whole = [with_all_cycles.samples[sample.cell_key] for sample in pair]
+            pair = samples[index], bases[cell["group"]]
+            whole = [with_all_cycles.sample_of(cell["group"], sample.cell_key) for sample in pair]
             logs, cycles = log_ratios(step, *whole), cycle_log_ratios(step, *whole)
             if cell["row"].versus is None or not logs:
                 continue

@@ -111,6 +111,7 @@ OTHERS: Templates = {
     "exclusive_device": "only one process at a time can use the {device}",
     "synthetic_data": "synthetic data has no accuracy",
     "download_failed": "{file} cannot be downloaded ({tried})",
+    "data_is_made": "the samples of {data} are made, as no data of this kind may be passed on freely",
     "no_mirror": "{file} is missing, and no known mirror has it",
     "data_not_mounted": "{data} is not in {folder}; on the host run `kit data fetch {data}`, and mount the folder with "
     "-v ~/.cache/steadykit:/data:ro (`kit launch` mounts it)",

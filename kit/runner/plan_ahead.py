@@ -41,7 +41,7 @@ from kit.stats.two_components import (
     half_width,
     rounds_for_half_width,
 )
-from kit.suites.plan import Bundle
+from kit.suites.groups import Bundle
 
 # Before a run only so many profiles are read, the newest first: a folder may have thousands.
 PROFILES_READ = 20

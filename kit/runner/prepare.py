@@ -32,6 +32,7 @@ from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Kit, Skipped
 from kit.profile.unfinished import RunPlan
 from kit.report.reasons_in_words import sentence
+from kit.runner.memory_forecast import check_memory
 from kit.runner.round_worker import phase_limit_s
 from kit.runner.target import check_hosts, find_backend, interpreter_for
 from kit.runner.warm_up_and_blocks import planned_energy_s
@@ -74,6 +75,8 @@ def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
     cells, skipped = drop_missing_backends(plan.cells, asked, plan.backends)
     for entry in skipped:
         say(f"skipped: {sentence(entry.reason)}")
+    if plan.suite.hosts == 1:  # others may have more
+        check_memory(cells)
     threads = threads_here()
     ignored = [
         f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if os.environ.get(name, str(threads)) != str(threads)

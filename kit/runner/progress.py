@@ -27,7 +27,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.rounds_left import RepeatsToCome, failed_cells
 from kit.runner.time_left import TimeLeft
 from kit.runner.warm_up_and_blocks import OVERRUN_MOST
-from kit.suites.plan import Bundle, WorkerPlan
+from kit.suites.groups import Bundle, WorkerPlan
 from kit.suites.run_request import OPTIONS
 
 # One look may fall between two bursts.

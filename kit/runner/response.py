@@ -23,7 +23,7 @@ from kit.runner.worker_spec import worker_spec
 from kit.sensors.sources import Sensor, now_ns, sampled_sensors
 from kit.stats.step_response import step_response
 from kit.stats.window_energy import Refusal, Window
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.workloads.device_operations import MATMUL
 
 RESPONDING = ("energy", "power", "utilization", "frequency")

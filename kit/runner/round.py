@@ -37,7 +37,7 @@ from kit.runner.worker_processes import Asked
 from kit.runner.worker_spec import GPU_SHARE, WorkerSpec, worker_spec
 from kit.sensors.sampler import Sampling
 from kit.stats.window_energy import Window
-from kit.suites.plan import Bundle, WorkerPlan
+from kit.suites.groups import Bundle, WorkerPlan
 
 if TYPE_CHECKING:
     from kit.runner.progress import RunProgress

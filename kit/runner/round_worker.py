@@ -43,7 +43,7 @@ from kit.runner.warm_up_and_blocks import (
 )
 from kit.runner.worker_processes import Asked, WorkerFailed, reached_by
 from kit.runner.worker_spec import WorkerSpec
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.worker.messages import (
     Build,
     Compile,

@@ -25,7 +25,7 @@ from kit.profile.unfinished import RunPlan
 from kit.runner.round_worker import SHARED_PROCESS_ENDED
 from kit.runner.worker_processes import PROCESS_ENDED
 from kit.stats.estimate import ALPHA, over, precise_enough, rounds_for
-from kit.suites.plan import Bundle, plan_bundles
+from kit.suites.groups import Bundle, plan_bundles
 from kit.workloads.device_operations import is_operation
 
 # Beyond this, more rounds are not the answer: a quarter of a day for the smallest group.

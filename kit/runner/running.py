@@ -39,7 +39,7 @@ from kit.runner.worker_processes import Asked, Ranks
 from kit.runner.worker_spec import WorkerSpec, compile_cache_folder, make_compile_cache, usable_cpus
 from kit.sensors.nvml import measured_lags_ns
 from kit.stats.modes_and_trends import percentile_ns
-from kit.suites.plan import Bundle
+from kit.suites.groups import Bundle
 from kit.workloads.workload_catalog import resolve_data
 
 if TYPE_CHECKING:

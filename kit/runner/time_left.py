@@ -29,7 +29,7 @@ from kit.report.plan_report import TimeNeeded
 from kit.runner.fit_stretches import FIT_LEAST_S, WITH_REFERENCES
 from kit.runner.rounds_left import RepeatsToCome, is_measured_in
 from kit.runner.warm_up_and_blocks import REPEATS_MOST, TIMED_MIN, has_energy, idle_s, planned_warm_up_s, steps_of
-from kit.suites.plan import Bundle, WorkerPlan, plan_bundles
+from kit.suites.groups import Bundle, WorkerPlan, plan_bundles
 
 
 class _EnergyTime(NamedTuple):

@@ -21,7 +21,7 @@ from kit.fingerprint.this_machine import container
 from kit.profile.cell import Cell, Variant
 from kit.profile.schema import ProgramSource
 from kit.profile.unfinished import RunPlan
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.worker.messages import Join, Prepare
 
 # Workers share this fraction of a GPU's memory; the rest is for contexts and libraries, which no limit counts.

@@ -2,9 +2,7 @@
 
     RunRequest ─► suite in which the request has its say ─► cells ─► groups ─► bundles
 
-cells   the product of the axes and the variants
-group   cells that are alike but for the compared axes: at most four, which take turns in a round
-bundle  groups whose cells share workers, measured together
+cells   the product of the axes and the variants; `kit.suites.groups` has the rest
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -26,8 +24,9 @@ from kit.nearest import choices
 from kit.printable import printable_line
 from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
 from kit.profile.instruments import ClockChoice
-from kit.profile.schema import PART, Group, ProgramSource, SuiteUsed
+from kit.profile.schema import Group, ProgramSource, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
+from kit.suites.groups import plan_groups
 from kit.suites.programs import programs_given, sources_of
 from kit.suites.run_request import OPTIONS, RunRequest
 from kit.suites.suite import (
@@ -43,6 +42,7 @@ from kit.suites.suite import (
     suite_file,
 )
 from kit.workloads.device_operations import OPERATIONS, is_operation, networks_among
+from kit.workloads.workload import Workload
 from kit.workloads.workload_catalog import DATASETS, WORKLOADS, parameters_of
 from kit.workloads.workload_catalog import workload as workload_of
 
@@ -56,10 +56,6 @@ SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
 QUICK_FIT_STEPS = 50
 # The best round of a ceiling counts: a second start shows whether the first was slow.
 CEILING_ROUNDS = 2
-# Pairs that lie further apart in a cycle pair worse: 0.75, 3 and 6 s apart, an SD of 1.1 % became 1.7, 2.9 and 3.9 %.
-GROUP_CELLS_MAX = 4
-# Three frameworks on a GPU, two of them with and without a compiler.
-GROUP_FRAMEWORKS_MAX = 5
 # A terabyte in float32: the kit has no network whose weights are divided over machines.
 WEIGHTS_MAX = 2**38
 # What a machine has not may be missing from a whole suite.
@@ -72,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     suite: SuiteUsed  # as yet without data, digests of images, what is skipped, and joules that depend on sensors
     cells: list[Cell]
     baseline: str | None  # value of a compared axis; null: the first
+    also_compare: list[str]  # axes of further groups
     energy_s: float | None  # of a long block; null: as long as the sensors need that are here
     backends: tuple[str, ...]  # that are named, and so must be here
     devices: tuple[str, ...]  # kinds that are named
@@ -86,21 +83,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def groups(self) -> list[Group]:
         """The groups of its cells."""
-        return plan_groups(self.cells, self.suite.compare, self.baseline)
-
-
-class WorkerPlan(NamedTuple):
-    """The cells of one worker."""
-
-    name: str
-    cells: list[Cell]
-
-
-class Bundle(NamedTuple):
-    """Groups that are measured by the same workers."""
-
-    groups: list[Group]
-    workers: list[WorkerPlan]
+        return plan_groups(self.cells, self.suite.compare, self.baseline, self.also_compare)
 
 
 def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
@@ -192,6 +175,7 @@ def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_
         suite=used,
         cells=list(cells),
         baseline=suite.baseline,
+        also_compare=suite.also_compare,
         energy_s=measure.energy_s,
         backends=request.backends,
         devices=request.devices,
@@ -259,6 +243,7 @@ def requested_suite(request: RunRequest) -> Suite:
         suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
     elif request.quick and suite.quick.cells is not None:
         tables = suite.quick.cells if isinstance(suite.quick.cells, list) else [suite.quick.cells]
+    tables = [table for table in tables if not table.only_if_named or {*table.devices} & {*request.devices}]
     for axis, values in selected.items():
         # A table has those of the values that are its own; where some value is in no table, each has all of them.
         narrowed = [[value for value in values if value in getattr(table, axis)] for table in tables]
@@ -272,9 +257,12 @@ def requested_suite(request: RunRequest) -> Suite:
         measure = replace(measure, rounds=request.rounds)
     name = suite.name if not request.quick or suite.name == QUICK_SUITE else f"{suite.name}-{QUICK_SUITE}"
     compared = list(request.compare) or ([] if request.variants else _swept(suite, request) or suite.compare)
+    also = suite.also_compare if compared == suite.compare else []
     tables, variants = _with_parameters(tables, request.parameters), request.variants or suite.variants
     try:
-        changed = replace(suite, name=name, cells=tables, compare=compared, variants=variants, measure=measure)
+        changed = replace(
+            suite, name=name, cells=tables, compare=compared, also_compare=also, variants=variants, measure=measure
+        )
     except ValueError as error:
         raise SuiteError(f"{error}; `kit run --help` lists the options") from None
     if changed.baseline is not None and (selected or request.compare or request.variants or request.parameters):
@@ -453,7 +441,7 @@ def _check(suite: Suite, axes: Axes) -> None:
     entries = {name: entry for name, entry in CATALOG.items() if entry.builds_workloads != bool(programs)}
     modes = dict.fromkeys(mode for entry in entries.values() for mode in entry.compile_modes)
     for name, values in asdict(axes).items():
-        if not values and name not in ("parameters", "threads", "batches_each", "variants"):
+        if not values and name not in ("parameters", "threads", "batches_each", "variants", "only_if_named"):
             raise SuiteError(f'suite "{suite.name}" has no cells, because {name} is empty; give a value')
     if "fit" in axes.tasks and any(variant.slowdown_pct for variant in suite.variants.values()):
         raise SuiteError("slowdown_pct slows only the steps of train and infer; leave out the task fit")
@@ -506,9 +494,10 @@ def _check_cell(cell: Cell) -> None:
             f"workload {network.name} needs the data set {network.data!r}, which is not there; "
             f"choose from {', '.join(DATASETS)}, or add it ({page('reference/add-ons.md')})"
         )
+    _check_task(cell, network)
     *_, last = network.placed_layers()
     gives = last.layer.output_shape(last.input_shape)
-    takes = network.input_shape if network.loss == "reconstruction" else (network.classes,)
+    takes = network.input_shape if network.loss == "reconstruction" else (*network.target_shape, network.classes)
     if gives != takes:
         what = "its input" if network.loss == "reconstruction" else f"classes={network.classes}"
         raise SuiteError(f"workload {network.name}: its last layer gives {gives}, but {what} takes {takes}; change one")
@@ -524,74 +513,22 @@ def _check_cell(cell: Cell) -> None:
         raise SuiteError(line)
 
 
+def _check_task(cell: Cell, network: Workload) -> None:
+    """Raise SuiteError where a task and a network do not go together, or a task and how it is fed."""
+    if cell.task == "fit" and network.takes_tokens:
+        raise SuiteError(
+            f"{network.name} has no fit, as its tokens are made; choose from the tasks train, infer, decode"
+        )
+    if cell.task != "decode":
+        return
+    if not network.takes_tokens:
+        able = ", ".join(name for name in WORKLOADS if workload_of(name, {}).takes_tokens)
+        raise SuiteError(f"{network.name} takes no tokens, so it has nothing to decode; choose from {able}")
+    if cell.feed == "host" or cell.devices > 1:
+        raise SuiteError("decode keeps its tokens on one device; leave out --feed host and --devices")
+
+
 def is_whole(suite: Suite, cells: Iterable[Cell]) -> bool:
     """Whether nothing of a suite was left out, besides frameworks and devices: its document's figures go with that."""
     planned = {cell.key_without(OF_THE_MACHINE) for cell in plan_cells(suite)}
     return planned <= {cell.key_without(OF_THE_MACHINE) for cell in cells}
-
-
-def plan_groups(cells: Sequence[Cell], compare: Sequence[str], baseline: str | None = None) -> list[Group]:
-    """Return groups of cells that differ in the axes `compare`, in the order of their first cells.
-
-    A group of more than GROUP_CELLS_MAX (GROUP_FRAMEWORKS_MAX between backends) is split, each part with the baseline:
-    the cell that has the value `baseline` on a compared axis, or the first.
-
-    Raises:
-        SuiteError: no cell has that value.
-    """
-    values = {str(cell.value(axis)) for cell in cells for axis in compare}
-    if baseline is not None:
-        check_choice("baseline", baseline, sorted(values))
-    alike_by_key: dict[str, list[Cell]] = {}
-    for cell in cells:
-        entry = CATALOG[cell.backend]
-        is_default = cell.compile_mode in (entry.default_mode(cell.device), entry.compile_modes[0])
-        # Operations are compared between backends, whatever networks are compared over.
-        over = ["backend"] if is_operation(cell) else compare
-        # Between backends a default compile mode is like any other's.
-        differing = [*over, "compile_mode"] if "backend" in over and is_default else over
-        alike_by_key.setdefault(cell.key_without(differing), []).append(cell)
-    groups = []
-    for key, alike in alike_by_key.items():
-        first = next((cell for cell in alike if baseline in {str(cell.value(axis)) for axis in compare}), alike[0])
-        others = [cell for cell in alike if cell is not first]
-        step = (GROUP_FRAMEWORKS_MAX if "backend" in compare else GROUP_CELLS_MAX) - 1
-        for part, start in enumerate(range(0, max(1, len(others)), step)):
-            taken = [first, *others[start : start + step]]
-            part_key = key if part == 0 else f"{key}{PART}{part + 1}"
-            in_order = [cell.key for cell in alike if cell in taken]
-            groups.append(Group(key=part_key, cells=in_order, baseline=first.key))
-    return groups
-
-
-def plan_bundles(cells: Sequence[Cell], groups: Sequence[Group], share: Sequence[str]) -> list[Bundle]:
-    """Return the groups with their workers; those that share a worker are together, in the groups' order.
-
-    Parts of a group have workers of their own, so that no more are alive than take turns; unless a worker holds several
-    cells of the group, as the points of a sweep: then it holds those of all parts.
-    """
-    by_key = {cell.key: cell for cell in cells}
-    # What the cells of one worker have in common: operations share theirs.
-    names = {
-        key: f"operations {cell.key_without(('workload',))}" if is_operation(cell) else cell.key_without(share)
-        for key, cell in by_key.items()
-    }
-    whole: dict[str, set[str]] = {}
-    for group in groups:
-        whole.setdefault(group.key.partition(PART)[0], set()).update(group.cells)
-    bundles: list[Bundle] = []
-    for group in groups:
-        whole_key, separator, number = group.key.partition(PART)
-        is_swept = len({names[key] for key in whole[whole_key]}) < len(whole[whole_key])
-        held = {key: names[key] if is_swept else f"{names[key]}{separator}{number}" for key in group.cells}
-        sharing = (each for each in bundles if any(worker.name in held.values() for worker in each.workers))
-        if (bundle := next(sharing, None)) is None:
-            bundles.append(bundle := Bundle([], []))
-        bundle.groups.append(group)
-        workers = {worker.name: worker for worker in bundle.workers}
-        for key, name in held.items():
-            if name not in workers:
-                bundle.workers.append(workers.setdefault(name, WorkerPlan(name, [])))
-            if by_key[key] not in workers[name].cells:
-                workers[name].cells.append(by_key[key])
-    return bundles

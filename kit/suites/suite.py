@@ -107,6 +107,7 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     batches_each: list[BatchFrom1] = []  # samples per step and device, in place of `batches`
     variants: list[str] = []  # none given: all of the suite's
     device_counts: list[DevicesFrom1] = msgspec.field(default_factory=lambda: [1])  # that share a batch
+    only_if_named: bool = False  # these cells are planned only if a request names one of their devices
 
 
 # PyTorch needs up to 0.7 s; most programs are warm after 0.2 s (docs/trust/measurements.md).
@@ -205,6 +206,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: str
     title: str
     compare: list[str] = []
+    also_compare: list[str] = []  # axes of further groups, which have cells of the others
     baseline: str | None = None  # value of the compared axis; null: the first
     cells: Axes | list[Axes]  # the cells of all tables, where there are several
     measure: MeasureTable = MeasureTable()
@@ -218,9 +220,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         workloads = [name for table in self.axes for name in table.workloads if name in WORKLOADS or name in OPERATIONS]
         known = dict.fromkeys([*AXES, *(name for workload in workloads for name in parameters_of(workload))])
-        msgspec.structs.force_setattr(self, "compare", [axis_named(axis, known) for axis in self.compare])
+        for name in ("compare", "also_compare"):
+            msgspec.structs.force_setattr(self, name, [axis_named(axis, known) for axis in getattr(self, name)])
         shared, rows = (*self.measure.share, *(self.quick.share or ())), self.table.rows if self.table else ()
-        for name in (*self.compare, *shared, *rows):
+        for name in (*self.compare, *self.also_compare, *shared, *rows):
             if name in shared and name in UNSHAREABLE:
                 raise ValueError(f"share: a process cannot be shared over {name!r}, which is fixed when it starts")
             if name not in known:

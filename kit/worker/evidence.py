@@ -342,8 +342,10 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
     whole = [pool[index % len(pool)] for index in range(PARITY_STEPS)]
     batches = [HostBatch(batch.inputs[: cell.batch], batch.targets[: cell.batch]) for batch in whole]
     losses: list[float] = []
+    # Decoding goes on from one step to the next.
+    answer = program.put(batches[0]) if cell.task == "decode" else None
     for batch in map(inputs.part, batches):
-        output = program.step(program.put(batch) if cell.feed == "device" else batch)
+        output = program.step(answer or (program.put(batch) if cell.feed == "device" else batch))
         program.synchronize()
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else _loss_of(workload, values, batch))
@@ -358,5 +360,7 @@ def _loss_of(workload: Workload, outputs: NDArray[np.float32], batch: HostBatch)
     if workload.loss == "reconstruction":
         return float(np.square(outputs.astype(np.float64) - batch.inputs).mean())
     logits = outputs.astype(np.float64)
-    target_logits = logits[np.arange(len(logits)), batch.targets]
+    # Of tokens, the logits are those of one.
+    targets = batch.targets if batch.targets.ndim == 1 else batch.targets[:, -1]
+    target_logits = logits[np.arange(len(logits)), targets]
     return float((np.logaddexp.reduce(logits, axis=1) - target_logits).mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import cycle
@@ -11,7 +12,7 @@ from kit.backends.protocol import DeviceBatch, Program, RankGroup
 from kit.profile.cell import Cell
 from kit.profile.schema import DataUsed
 from kit.workloads.datasets import Dataset, Samples, Split
-from kit.workloads.seeded_arrays import HostBatch, batch_pool, part_of, pool_sha256
+from kit.workloads.seeded_arrays import POOL_BATCHES, HostBatch, batch_pool, part_of, pool_sha256
 from kit.workloads.workload import Workload
 from kit.workloads.workload_catalog import dataset, workload
 
@@ -29,6 +30,12 @@ class Inputs(NamedTuple):
         """Return this rank's part of a batch."""
         return part_of(batch, self.rank.number, self.rank.size)
 
+    def tokens(self, cell: Cell) -> int | None:
+        """Return how many tokens a step reads, or writes in decoding; None: samples of other data have none."""
+        if not self.workload.takes_tokens:
+            return None
+        return cell.batch if cell.task == "decode" else cell.batch * math.prod(self.workload.input_shape)
+
     def samples(self, split: Split) -> Samples:
         """Return a whole split."""
         return _load(self.used.name, self.workload.data, split)
@@ -42,7 +49,9 @@ def load_inputs(cell: Cell, used: str, seed: int, rank: RankGroup) -> Inputs:
     network = workload(cell.workload, cell.parameters)
     data = dataset(used, stands_for=network.data)
     samples = _load(used, network.data, "train" if cell.traits.trains else "test")
-    pool = batch_pool(network, data, samples, cell.batch, seed=seed)
+    # Decoding reads one prompt of each sample, and a cache of keys and values belongs to it.
+    most = 1 if cell.task == "decode" else POOL_BATCHES
+    pool = batch_pool(network, data, samples, cell.batch, seed=seed, most=most)
     return Inputs(network, data, pool, rank, DataUsed(name=used, sha256=pool_sha256(pool), pool_batches=len(pool)))
 
 

@@ -87,7 +87,7 @@ from kit.worker.rank_place import address_of, cpus_of_rank, held_port
 from kit.worker.step_loop import InjectedDelay, run_segments
 from kit.worker.sudden_end import write_the_line_of_a_sudden_end
 from kit.workloads.device_operations import is_operation
-from kit.workloads.parity_proof import PARITY_BATCH
+from kit.workloads.parity_proof import parity_batch
 from kit.workloads.seeded_arrays import Epochs, initial_weights
 
 # On a CPU a step has returned when it is done, or its wait costs next to nothing.
@@ -318,7 +318,11 @@ class _Worker:
             running = _Running(trained, request.seed, program, batches)
         self._programs[request.program] = running
         # A user program may have imported its framework just now.
-        tokens = running.program.tokens if isinstance(running.program, UserProgram) else None
+        if isinstance(running.program, UserProgram):
+            tokens = running.program.tokens
+        else:
+            inputs = self._inputs.get(request.program)
+            tokens = None if inputs is None else inputs.tokens(cell)
         done = _timed(begin_ns, LaunchPart(backend_version=backend.version, tokens=tokens))
         if not isinstance(running.program, UserProgram):
             done.part.untested = CATALOG[cell.backend].newer_than_tested(backend.version)
@@ -472,8 +476,7 @@ class _Worker:
         if inputs is None or (cell.devices > 1 and not all_reduces()):
             return LaunchPart()  # devices that learn apart from each other have losses that compare with nothing
         # Every device has a part of the small batch, as it has of the cell's own.
-        batch = min(max(PARITY_BATCH // cell.devices, 1) * cell.devices, cell.batch)
-        small = replace(cell, batch=batch)
+        small = replace(cell, batch=parity_batch(inputs.workload, cell))
         if small.key not in self._proofs:
             self._proofs[small.key] = record_parity(self._backend, inputs, small, running.seed)
         return self._proofs[small.key]

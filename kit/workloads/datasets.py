@@ -12,11 +12,6 @@ the foot of http://yann.lecun.com/exdb/mnist/). The checksums prove what the hea
 UCI-HAR (Anguita et al., 2013): six activities of 30 volunteers, from the signals of a telephone at the waist. A window
 is 128 time steps, at 50 Hz, of nine signals. `UCI HAR Dataset/{train,test}/Inertial Signals/` has a text file for each
 signal, a window a row; `y_{train,test}.txt` has the activities, 1 to 6. The split is by volunteer.
-
-Synthetic data has the shapes of a data set that is not there: made from a seed, learnable, and good for timing only.
-Each class has a prototype of blocks; a sample is its class's prototype plus noise on every element:
-
-    element = 64 * (block is lit) + uniform in 0..127        bytes; of a data set of floats (element - 96) / 64
 """
 
 from __future__ import annotations
@@ -24,13 +19,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
-import math
 import os
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -43,7 +37,6 @@ from kit.environment import DATA
 from kit.errors import KitError
 from kit.files import read_limited, write_atomically
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import SYNTHETIC
 
 if TYPE_CHECKING:  # a suite asks for names and sizes only, which is to be quick
     import numpy as np
@@ -61,12 +54,6 @@ ANEW = "delete it and run again to download it anew"
 _FILE_OVER_CONTENT = 2
 # What an archive raises that is damaged, encrypted, or none: gzip, zip, and NumPy's file of arrays.
 DAMAGE = (BadZipFile, EOFError, KeyError, RuntimeError, ValueError, OSError, struct.error, zlib.error, lzma.LZMAError)
-
-# Of synthetic data.
-_SYNTHETIC_SEED = 20_240_229  # part of what the data is: another seed is another data set
-_BLOCK_SIDE = 4  # elements, so that a 3 x 3 convolution sees shapes and not only noise
-_LIT = 64  # under the noise's range of 128, so that no single element gives its class away
-_MEAN = 96  # of noise and lit blocks together
 
 MNIST_SHA256: dict[Split, tuple[tuple[str, str], ...]] = {
     "train": (
@@ -339,48 +326,12 @@ class Dataset:
         return all(file.is_known(file.read(self.path(file))) for file in self._all_files)
 
     def prepare(self, inputs: NDArray[Any], out: NDArray[np.float32]) -> None:
-        """Write what a network is fed to `out`: `inputs` in its shape, divided by `divisor`."""
+        """Write what a network is fed to `out`: `inputs` in its shape, or as much of each image, by `divisor`."""
         import numpy as np
 
+        if inputs.size != out.size:
+            inputs = inputs[(slice(None), *map(slice, out.shape[1:]))]
         np.divide(inputs.reshape(out.shape), np.float32(self.divisor), out=out)
-
-
-def synthetic(stands_for: Dataset) -> Dataset:
-    """Return a data set of the same shapes, dtype, classes and published sizes that needs no files."""
-
-    def read(split: Split, _contents: Sequence[bytes]) -> Samples:
-        """Make one split, the same on every machine.
-
-        Only the bit generator's raw output is used: NumPy keeps that stream fixed (NEP 19), and not those of its
-        distributions.
-        """
-        import numpy as np
-
-        raw = np.random.PCG64([_SYNTHETIC_SEED, 1 + SPLITS.index(split)])
-        samples = stands_for.sizes[split]
-        targets = (raw.random_raw(samples) % stands_for.classes).astype(np.uint8)
-        elements = samples * math.prod(stands_for.sample_shape)
-        inputs = raw.random_raw(-(-elements // 8)).astype("<u8", copy=False).view(np.uint8)[:elements]
-        inputs = inputs.reshape(samples, *stands_for.sample_shape)
-        inputs >>= 1
-        inputs += _prototypes(stands_for)[targets]
-        centred = (inputs.astype(np.float32) - _MEAN) / _LIT if np.dtype(stands_for.dtype).kind == "f" else inputs
-        return Samples(centred.astype(stands_for.dtype, copy=False), targets)
-
-    return replace(stands_for, name=SYNTHETIC, files={"train": (), "test": ()}, read=read, count=None, parse_once=False)
-
-
-def _prototypes(stands_for: Dataset) -> NDArray[np.uint8]:
-    """Return (classes, *sample_shape): 0 or 64, about half lit, in blocks of 4 along each axis that 4 divides."""
-    import numpy as np
-
-    sides = [_BLOCK_SIDE if length % _BLOCK_SIDE == 0 else 1 for length in stands_for.sample_shape]
-    blocks = [length // side for length, side in zip(stands_for.sample_shape, sides, strict=True)]
-    raw = np.random.PCG64([_SYNTHETIC_SEED, 0]).random_raw(stands_for.classes * math.prod(blocks))
-    lit = (raw >> np.uint64(63)).astype(np.uint8).reshape(stands_for.classes, *blocks) * np.uint8(_LIT)
-    for axis, side in enumerate(sides, start=1):
-        lit = lit.repeat(side, axis=axis)
-    return lit
 
 
 UCI_HAR_ZIP = DataFile(

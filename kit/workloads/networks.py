@@ -9,10 +9,14 @@ from kit.workloads.workload import (
     SGD,
     Adadelta,
     Adam,
+    AveragePool,
+    Bottleneck,
     Conv2D,
+    ConvolutionStem,
     DecoderBlock,
     Dense,
     Dropout,
+    Embedding,
     Flatten,
     LastToken,
     LayerNorm,
@@ -21,6 +25,7 @@ from kit.workloads.workload import (
     Positions,
     RMSprop,
     SimpleRNN,
+    TiedLogits,
     Workload,
 )
 
@@ -29,6 +34,9 @@ PIXELS = 784
 # A hundred times as many layers as any network of its kind has; a list of a billion would fill the memory.
 LAYERS_MAX = 10_000
 LAST_UNITS = 64  # of the last LSTM of a deep `dblstm`
+IMAGE_SIDE = 224
+RESNET50_DEPTHS = (3, 4, 6, 3)  # He et al. 2016, "Deep residual learning for image recognition", table 1
+GPT2_TOKENS, GPT2_VOCABULARY = 1024, 50_257
 
 # The five-nets, batch-sweep and frameworks-cnn systems have this network.
 CNN = Workload(
@@ -87,6 +95,55 @@ def _transformer(width: int, depth: int, heads: int, length: int) -> Workload:
         input_shape=(length, PIXELS // length),
         classes=10,
         layers=(Dense(width), Positions(), *blocks, LayerNorm(), LastToken(), Dense(10)),
+        optimizer=ADAM,
+    )
+
+
+def _resnet50(side: int, filters: int) -> Workload:
+    """Return ResNet-50, over images of `side` x `side`, with `filters` in its first convolution.
+
+    Raises:
+        ValueError: larger images than the data has.
+    """
+    if side > IMAGE_SIDE:
+        raise ValueError(f"side {side} is more than the {IMAGE_SIDE} pixels of an image; give at most {IMAGE_SIDE}")
+    blocks = [
+        Bottleneck(filters * 2**stage, stride=2 if stage and not number else 1)
+        for stage, depth in enumerate(RESNET50_DEPTHS)
+        for number in range(depth)
+    ]
+    return Workload(
+        name="resnet50",
+        data="images",
+        input_shape=(side, side, 3),
+        classes=1000,
+        layers=(ConvolutionStem(filters), *blocks, AveragePool(), Dense(1000)),
+        optimizer=SGD(learning_rate=0.01),
+    )
+
+
+def _gpt2(width: int, depth: int, heads: int, length: int, vocabulary: int) -> Workload:
+    """Return a decoder as GPT-2 is one, without its dropout.
+
+    Radford et al. 2019, "Language models are unsupervised multitask learners"; the defaults are its smallest.
+
+    Raises:
+        ValueError: heads that do not divide the width, a length without an answer or beyond the table, or too large.
+    """
+    _check_depth("depth", depth)
+    if width % heads:
+        raise ValueError(f"width {width} is not a multiple of heads {heads}; change one")
+    if not 2 <= length <= GPT2_TOKENS:  # noqa: PLR2004 - a token, and one that follows
+        raise ValueError(f"length is {length:,}; give 2 to {GPT2_TOKENS:,} tokens")
+    if vocabulary > GPT2_VOCABULARY:
+        raise ValueError(f"vocabulary is {vocabulary:,}; give at most {GPT2_VOCABULARY:,}")
+    blocks = [DecoderBlock(heads, gelu="tanh")] * depth
+    return Workload(
+        name="gpt2",
+        data="tokens",
+        input_shape=(length,),
+        classes=vocabulary,
+        layers=(Embedding(vocabulary, width), Positions(), *blocks, LayerNorm(), TiedLogits(vocabulary)),
         optimizer=ADAM,
     )
 
@@ -164,5 +221,13 @@ NETWORKS: list[Workload | NetworkFamily] = [
         data="mnist",
         defaults={"width": 64, "depth": 2, "heads": 4, "length": 28},
         build=_transformer,
+    ),
+    # Networks that load an accelerator; their data is made.
+    NetworkFamily(name="resnet50", data="images", defaults={"side": IMAGE_SIDE, "filters": 64}, build=_resnet50),
+    NetworkFamily(
+        name="gpt2",
+        data="tokens",
+        defaults={"width": 768, "depth": 12, "heads": 12, "length": GPT2_TOKENS, "vocabulary": GPT2_VOCABULARY},
+        build=_gpt2,
     ),
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kit.profile.cell import FRAMEWORKS_OWN
-from kit.workloads.workload import SGD, Workload
+from kit.profile.cell import FRAMEWORKS_OWN, Cell
+from kit.workloads.workload import SGD, Bottleneck, Workload, cost_of
 
 # Losses recorded per launch: long enough for a wrong gradient to show. Of 36 pairs of correct programs 7 differed by
 # more than the tolerance within 16 losses, 1 within 8: updates enlarge rounding (docs/trust/measurements.md).
@@ -16,9 +16,16 @@ PARITY_STEPS = 8
 # rounding may open in one framework and stay shut in another, and the chance grows with the batch.
 PARITY_BATCH = 16
 
+# Floating-point operations of a parity step at most, where that leaves two samples: two CPUs take ten seconds for it.
+PARITY_FLOPS = 4e11
+PARITY_BATCH_MIN = 2
+
 # The one optimizer whose formula is the same in all frameworks. At this rate the losses of all networks move, and none
 # diverges.
 PARITY_OPTIMIZER = SGD(learning_rate=0.05)
+# Batch norm enlarges rounding in every layer: at 0.05 the frameworks' losses of `resnet50` were 5e-3 apart after seven
+# steps, at this rate 1.4e-7 after eight.
+BATCH_NORM_OPTIMIZER = SGD(learning_rate=0.005)
 
 # Largest relative difference between two backends' losses at any of these steps. Measured between all pairs of the
 # three over 8 steps: at most 4.6e-7 (float32 keeps 1.2e-7). The smallest error planted, a learning rate 1 % off in
@@ -40,7 +47,17 @@ UNLIKE_HARDWARE_FACTOR = 1e2
 
 def parity_form(workload: Workload) -> Workload:
     """Return the network that the proof runs: without dropout, trained by `PARITY_OPTIMIZER`."""
-    return msgspec.structs.replace(workload.without_dropout(), optimizer=PARITY_OPTIMIZER)
+    has_norms = any(isinstance(layer, Bottleneck) for layer in workload.layers)
+    optimizer = BATCH_NORM_OPTIMIZER if has_norms else PARITY_OPTIMIZER
+    return msgspec.structs.replace(workload.without_dropout(), optimizer=optimizer)
+
+
+def parity_batch(workload: Workload, cell: Cell) -> int:
+    """Return the samples of a parity step of a cell, a multiple of its devices."""
+    most = PARITY_BATCH
+    if (sample_cost := cost_of(workload, cell.task, 1, cell.precision)) is not None:
+        most = max(PARITY_BATCH_MIN, min(most, int(PARITY_FLOPS / max(1.0, sample_cost.flops))))
+    return min(max(most // cell.devices, 1) * cell.devices, cell.batch)
 
 
 def parity_tolerance(precision: str, *, like_hardware: bool = True) -> float:

@@ -91,17 +91,19 @@ def weights_sha256(weights: Weights) -> str:
 class HostBatch(NamedTuple):
     """One batch in host memory, C-contiguous, each array beginning on a 64-byte boundary."""
 
-    inputs: NDArray[np.float32]  # (batch, *workload.input_shape), as the data set prepares them
-    targets: NDArray[np.int32]  # (batch,), class indices
+    inputs: NDArray[Any]  # (batch, *workload.input_shape), as prepared; or tokens
+    targets: NDArray[np.int32]  # (batch,), class indices; of tokens (batch, tokens), the next one of each
 
 
-def batch_pool(workload: Workload, data: Dataset, samples: Samples, batch: int, *, seed: int) -> list[HostBatch]:
-    """Cut some whole batches from one seeded permutation: no sample is in the pool twice.
+def batch_pool(
+    workload: Workload, data: Dataset, samples: Samples, batch: int, *, seed: int, most: int = POOL_BATCHES
+) -> list[HostBatch]:
+    """Cut some whole batches, at `most` so many, from one seeded permutation: no sample is in the pool twice.
 
     `samples` is a split of `data`, with at least `batch` of them.
     """
     batch_b = 4 * batch * math.prod(workload.input_shape)
-    count = min(POOL_BATCHES, max(POOL_BATCHES_MIN, POOL_B // batch_b), len(samples.targets) // batch)
+    count = min(most, max(POOL_BATCHES_MIN, POOL_B // batch_b), len(samples.targets) // batch)
     order = _permutation(samples, seed)[: count * batch]
     return [_host_batch(workload, data, samples, chosen) for chosen in order.reshape(count, batch)]
 
@@ -175,6 +177,13 @@ def _permutation(samples: Samples, seed: int) -> NDArray[np.int64]:
 
 def _host_batch(workload: Workload, data: Dataset, samples: Samples, chosen: NDArray[np.int64]) -> HostBatch:
     picked = samples.targets[chosen]
+    if workload.takes_tokens:
+        shape = (len(picked), *workload.input_shape)
+        tokens, following = _aligned(shape, np.int32), _aligned(shape, np.int32)
+        # A smaller vocabulary keeps the order of how frequent tokens are. A sample's last is followed by its first.
+        tokens[...] = samples.inputs[chosen, : shape[1]].astype(np.int64) * workload.classes // data.classes
+        following[...] = np.roll(tokens, -1, axis=1)
+        return HostBatch(tokens, following)
     inputs = _aligned((len(picked), *workload.input_shape), np.float32)
     data.prepare(samples.inputs[chosen], inputs)
     targets = _aligned(picked.shape, np.int32)

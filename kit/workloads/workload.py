@@ -3,7 +3,15 @@
 Backends translate layers and optimizers; they add nothing. A layer says its weights and what it makes of a shape.
 Shapes are of one sample, channels last; kernels are (in, out), those of a convolution (height, width, in, out).
 Recurrent layers take samples of (steps, features) from a state of zeros, those of a transformer samples of
-(tokens, width).
+(tokens, width). Networks that begin with an `Embedding` take samples of (tokens,), each a whole number, and predict the
+next token of each:
+
+train   the loss of all tokens
+infer   prefill: keys and values of all tokens are kept in a cache, and the last token gives the logits of the first
+        token of an answer
+decode  one token more of each sample: it is written into the cache, attends to it, and its logits' largest is the next
+        step's token. The cache has its full length from the first step on, as compilers want fixed shapes; half of it
+        is a prompt that was read before the first step, and when it is full, the step after the prompt follows.
 
 An optimizer has every hyperparameter named, so that no framework's default can slip in. The formulas are Keras'
 (https://keras.io/api/optimizers/); g is the gradient, w the weight. Each backend runs its framework's own optimizer:
@@ -37,6 +45,8 @@ Shape = tuple[int, ...]
 GATES = 4  # of an LSTM
 # An MLP is four times as wide as its block (Vaswani et al. 2017, "Attention is all you need", section 3.3).
 MLP_FACTOR = 4
+# So many filters has the last convolution of a bottleneck for each of the others (He et al. 2016).
+BOTTLENECK_FACTOR = 4
 # "cross_entropy": mean over the batch of softmax cross-entropy with integer targets; the last layer gives logits.
 # "reconstruction": mean over batch and elements of the squared difference between the output and the input.
 Loss = Literal["cross_entropy", "reconstruction"]
@@ -59,6 +69,12 @@ class Products(NamedTuple):
 
     with_input: int  # in which its input is a factor: without a gradient of the input, half of their backward pass
     others: int = 0
+    winograd: int = 0  # of both, in convolutions that Winograd's algorithm may compute
+
+    @property
+    def total(self) -> int:
+        """Return all of them."""
+        return self.with_input + self.others
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -75,6 +91,23 @@ class Layer(msgspec.Struct, frozen=True):
     def products(self, shape: Shape) -> Products | None:
         """Return its multiply-adds over a sample of `shape`; None: not known, as of a layer that does not say them."""
         return None if self.weights(shape) else Products(0)
+
+    def kept(self, shape: Shape) -> int:
+        """Return how many numbers its parts make of a sample of `shape`, which a backward pass needs again."""
+        return math.prod(self.output_shape(shape)) if self.weights(shape) else 0
+
+
+def _convolution(prefix: str, side: int, inputs: int, filters: int) -> dict[str, Weight]:
+    """Return the weights of a convolution without a bias and of the batch norm behind it."""
+    return {
+        f"{prefix}kernel": Weight((side, side, inputs, filters), "glorot_uniform"),
+        f"{prefix}scale": Weight((filters,), "ones"),
+        f"{prefix}offset": Weight((filters,), "zeros"),
+    }
+
+
+def _halved(side: int) -> int:
+    return -(-side // 2)
 
 
 class Dense(Layer, frozen=True):
@@ -116,7 +149,95 @@ class Conv2D(Layer, frozen=True):
 
     def products(self, shape: Shape) -> Products:
         """Count one for each entry of the kernel, at each position of the output, padding included."""
-        return Products(math.prod(self.output_shape(shape)) * math.prod(self.kernel) * shape[-1])
+        products = math.prod(self.output_shape(shape)) * math.prod(self.kernel) * shape[-1]
+        return Products(products, winograd=products)
+
+
+class ConvolutionStem(Layer, frozen=True):
+    """What a residual network begins with: convolution 7 x 7 of stride 2, batch norm, ReLU, maximum 3 x 3 of stride 2.
+
+    He et al. 2016, "Deep residual learning for image recognition", table 1. Both pad, the one by 3 and the other by 1,
+    on all sides. Batch norm is ``(x - mean) / sqrt(variance + epsilon) * scale + offset``: in training with mean and
+    variance of the batch, whose running means it keeps by `momentum`, and in inference with those.
+    """
+
+    filters: int
+    epsilon: float = 1e-5
+    momentum: float = 0.9  # running = momentum * running + (1 - momentum) * batch
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return kernel (7, 7, in, filters), and scale and offset (filters,) of the norm."""
+        return _convolution("", 7, shape[-1], self.filters)
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return a quarter of height and width, rounded up twice."""
+        return (*(_halved(_halved(side)) for side in shape[:2]), self.filters)
+
+    def products(self, shape: Shape) -> Products:
+        """Count the convolution."""
+        return Products(math.prod(map(_halved, shape[:2])) * self.filters * 7 * 7 * shape[-1])
+
+    def kept(self, shape: Shape) -> int:
+        """Return the numbers of convolution and norm, and those of the maximum."""
+        return 2 * math.prod(map(_halved, shape[:2])) * self.filters + math.prod(self.output_shape(shape))
+
+
+class Bottleneck(Layer, frozen=True):
+    """A block of a residual network, with its stride in the 3 x 3 convolution (ResNet v1.5, as MLPerf has it).
+
+        x ─┬─ 1 x 1 ─ norm ─ ReLU ─ 3 x 3 ─ norm ─ ReLU ─ 1 x 1 ─ norm ─ + ─ ReLU ─►
+           └───────────────── 1 x 1 ─ norm, if shapes differ ────────────┘
+
+    The last convolution has four times as many filters. No convolution has a bias; 3 x 3 pads by 1 on all sides.
+    Norms are those of `ConvolutionStem`.
+    """
+
+    filters: int
+    stride: int = 1
+    epsilon: float = 1e-5
+    momentum: float = 0.9
+
+    def widens(self, shape: Shape) -> bool:
+        """Return whether the shortcut has a convolution."""
+        return self.stride > 1 or shape[-1] != BOTTLENECK_FACTOR * self.filters
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:
+        """Return kernel (height, width, in, out), scale and offset (out,) of each convolution and its norm."""
+        wide = BOTTLENECK_FACTOR * self.filters
+        weights = _convolution("narrow_", 1, shape[-1], self.filters)
+        weights |= _convolution("middle_", 3, self.filters, self.filters)
+        weights |= _convolution("wide_", 1, self.filters, wide)
+        # Each block begins as its shortcut (Goyal et al. 2017, "Accurate, large minibatch SGD", section 5.1).
+        # Frameworks that differ in rounding alone then stay together for some steps.
+        weights["wide_scale"] = Weight((wide,), "zeros")
+        return weights | (_convolution("shortcut_", 1, shape[-1], wide) if self.widens(shape) else {})
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (height, width, 4 filters), height and width by the stride, rounded up."""
+        return (*(-(-side // self.stride) for side in shape[:2]), BOTTLENECK_FACTOR * self.filters)
+
+    def products(self, shape: Shape) -> Products:
+        """Count its convolutions."""
+        before, after = math.prod(shape[:2]), math.prod(self.output_shape(shape)[:2])
+        wide = BOTTLENECK_FACTOR * self.filters
+        outer = before * shape[-1] * self.filters + after * self.filters * wide
+        outer += after * shape[-1] * wide if self.widens(shape) else 0
+        middle = after * 9 * self.filters**2
+        return Products(outer, middle, winograd=middle if self.stride == 1 else 0)
+
+    def kept(self, shape: Shape) -> int:
+        """Return the numbers of each convolution and each norm."""
+        before, after = math.prod(shape[:2]), math.prod(self.output_shape(shape)[:2])
+        wide = BOTTLENECK_FACTOR * self.filters * (2 if self.widens(shape) else 1)
+        return 2 * (before * self.filters + after * self.filters + after * wide)
+
+
+class AveragePool(Layer, frozen=True):
+    """The mean over height and width."""
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (channels,)."""
+        return shape[-1:]
 
 
 class MaxPool2D(Layer, frozen=True):
@@ -208,6 +329,43 @@ class LSTM(Layer, frozen=True):
         return Products(gates * features, gates * self.units)
 
 
+class Embedding(Layer, frozen=True):
+    """y = table[token], for each token of a sample of (tokens,)."""
+
+    vocabulary: int
+    width: int
+
+    def weights(self, shape: Shape) -> dict[str, Weight]:  # noqa: ARG002
+        """Return table (vocabulary, width)."""
+        return {"table": Weight((self.vocabulary, self.width), "small_uniform")}
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (tokens, width)."""
+        return (*shape, self.width)
+
+    def products(self, shape: Shape) -> Products:  # noqa: ARG002
+        """None: it looks up."""
+        return Products(0)
+
+
+class TiedLogits(Layer, frozen=True):
+    """y = x @ table^T, with the table of the embedding (Press and Wolf 2017; GPT-2 does so)."""
+
+    vocabulary: int
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """Return (tokens, vocabulary)."""
+        return (*shape[:-1], self.vocabulary)
+
+    def products(self, shape: Shape) -> Products:
+        """Count one for each entry of the table, for each token."""
+        return Products(math.prod(shape) * self.vocabulary)
+
+    def kept(self, shape: Shape) -> int:
+        """Return the numbers of the logits."""
+        return math.prod(self.output_shape(shape))
+
+
 class Positions(Layer, frozen=True):
     """y = x + table: the table is learned, a row for each token."""
 
@@ -240,12 +398,14 @@ class DecoderBlock(Layer, frozen=True):
         x ─┬─ norm_1 ─ qkv ─ attention ─ projection ─ + ─┬─ norm_2 ─ up ─ GELU ─ down ─ + ─►
            └──────────────────────────────────────────┘   └─────────────────────────────┘
 
-    Attention is softmax(q k^T / sqrt(width / heads)) v, where a token sees itself and those before it. GELU is exact:
-    x Φ(x). `qkv` gives q, k and v side by side, each with its heads side by side.
+    Attention is softmax(q k^T / sqrt(width / heads)) v, where a token sees itself and those before it. GELU is exact,
+    x Φ(x), or GPT-2's: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). `qkv` gives q, k and v side by side, each
+    with its heads side by side.
     """
 
     heads: int
     epsilon: float = 1e-5  # of both norms
+    gelu: Literal["exact", "tanh"] = "exact"
 
     def weights(self, shape: Shape) -> dict[str, Weight]:
         """Return scale and offset (width,) of both norms, kernel (in, out) and bias (out,) of the four Dense layers."""
@@ -270,6 +430,10 @@ class DecoderBlock(Layer, frozen=True):
         tokens, width = shape
         dense = (3 + 1 + 2 * MLP_FACTOR) * tokens * width**2
         return Products(dense, 2 * tokens**2 * width)
+
+    def kept(self, shape: Shape) -> int:
+        """Return the numbers of both norms, the four Dense layers, GELU and attention, whose weights are made anew."""
+        return (2 + 3 + 1 + 1 + 2 * MLP_FACTOR + 1) * math.prod(shape)
 
 
 class LastToken(Layer, frozen=True):
@@ -345,6 +509,21 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
             named += bool(weights)
             shape = layer.output_shape(shape)
 
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether a sample is whole numbers, and each token of it has a target."""
+        return isinstance(self.layers[0], Embedding)
+
+    @property
+    def target_shape(self) -> Shape:
+        """Of one sample's targets."""
+        return self.input_shape if self.takes_tokens else ()
+
+    @property
+    def prompt(self) -> int:
+        """The tokens that are in the cache before the first step of `decode`."""
+        return self.input_shape[0] // 2
+
     def without_dropout(self) -> Workload:
         """Return the same network with its dropout layers left out: deterministic, for the parity proof."""
         kept = tuple(layer for layer in self.layers if not isinstance(layer, Dropout))
@@ -379,16 +558,55 @@ def cost_of(workload: Workload, task: Task, batch: int, precision: str) -> Cost 
         products = placed.layer.products(placed.input_shape)
         if products is None:
             return None
+        if task == "decode":
+            products = _of_one_token(placed, products)
+        elif isinstance(placed.layer, TiedLogits) and not trains:
+            products = Products(products.total // workload.input_shape[0])  # of the last token alone
         # Forward; backward the gradient of the one factor, and of the other.
         times = 1 if not trains else 2 if is_first else 3
         of_layer = 2.0 * batch * (times * products.with_input + (3 if trains else 1) * products.others)
         flops += of_layer
-        least += of_layer / (WINOGRAD if isinstance(placed.layer, Conv2D) else 1)
-        is_first = is_first and not sum(products)
+        least += of_layer * (1 - (1 - 1 / WINOGRAD) * products.winograd / max(1, products.total))
+        is_first = is_first and not placed.weights
         weights += sum(math.prod(weight.shape) for weight in placed.weights.values())
         if placed.weights:
-            outputs += math.prod(placed.layer.output_shape(placed.input_shape))
+            tokens = workload.input_shape[0] if task == "decode" else 1
+            outputs += math.prod(placed.layer.output_shape(placed.input_shape)) // tokens
     activation_b = BFLOAT16_B if precision == "bfloat16" else FLOAT32_B
     moved_b = batch * (math.prod(workload.input_shape) * FLOAT32_B + (4 if trains else 2) * outputs * activation_b)
+    if task == "decode":
+        moved_b = batch * 2 * outputs * activation_b + cache_b(workload, batch, precision)  # the cache is read
     states = 2 * (2 + STATES[type(workload.optimizer)]) if trains else 1
     return Cost(flops, least, float(moved_b + states * weights * FLOAT32_B))
+
+
+def _of_one_token(placed: PlacedLayer, products: Products) -> Products:
+    """Return the multiply-adds of one token: of attention those with the whole cache."""
+    tokens = placed.input_shape[0]
+    return Products(products.with_input // tokens, products.others // tokens)
+
+
+def cache_b(workload: Workload, batch: int, precision: str) -> int:
+    """Return the bytes of the keys and values of all tokens."""
+    activation_b = BFLOAT16_B if precision == "bfloat16" else FLOAT32_B
+    blocks = [placed for placed in workload.placed_layers() if isinstance(placed.layer, DecoderBlock)]
+    return batch * sum(2 * math.prod(placed.input_shape) * activation_b for placed in blocks)
+
+
+def least_memory_b(workload: Workload, task: Task, batch: int, precision: str) -> int:
+    """Return the fewest bytes that a program keeps on its device, whatever its framework.
+
+    train   weights, gradients, optimizer state, and what each layer's parts make of the batch for the backward pass
+    infer   weights, and the largest of what the layers make of the batch
+    decode  weights and the cache
+    """
+    activation_b = BFLOAT16_B if precision == "bfloat16" else FLOAT32_B
+    placed = list(workload.placed_layers())
+    weights = sum(math.prod(weight.shape) for each in placed for weight in each.weights.values())
+    made = [each.layer.kept(each.input_shape) for each in placed]
+    arrays = 2 + STATES[type(workload.optimizer)] if TASKS[task].trains else 1
+    if workload.takes_tokens and task == "infer":
+        made[-1] //= workload.input_shape[0]  # the logits of the last token alone
+    kept = {"decode": 0, "infer": max(made)}.get(task, sum(made))
+    cached_b = cache_b(workload, batch, precision) if workload.takes_tokens and not TASKS[task].trains else 0
+    return arrays * weights * FLOAT32_B + batch * kept * activation_b + cached_b

@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 from kit.distribution import installed
 from kit.errors import KitError
-from kit.profile.fields import PARAMETER_MAX, Reason
+from kit.profile.fields import PARAMETER_MAX, Reason, reason
 from kit.profile.schema import SYNTHETIC, DataChoice
 from kit.workloads.datasets import DATA_SETS, SPLITS, DataError, Dataset, DataUnavailableError
 from kit.workloads.device_operations import OPERATIONS
+from kit.workloads.made_data import MADE_DATA_SETS, synthetic
 from kit.workloads.networks import NETWORKS
 from kit.workloads.workload import NetworkFamily, Workload
 
 WORKLOADS: dict[str, Workload | NetworkFamily] = {network.name: network for network in NETWORKS}
 _added = installed("workload", (Workload, NetworkFamily), [*WORKLOADS, *OPERATIONS])
 WORKLOADS |= {name: added for name, (added, _) in _added.items()}
-DATASETS: dict[str, Dataset] = {data.name: data for data in DATA_SETS}
+DATASETS: dict[str, Dataset] = {data.name: data for data in (*DATA_SETS, *MADE_DATA_SETS)}
 DATASETS |= {name: added for name, (added, _) in installed("dataset", (Dataset,), DATASETS).items()}
 
 
@@ -54,6 +55,8 @@ def resolve_data(choice: DataChoice, name: str) -> Resolved:
         return Resolved(SYNTHETIC)
     if choice not in ("auto", name):
         raise DataError(f"no data {choice!r} for a workload on {name}; choose from auto, synthetic, {name}")
+    if DATASETS[name] in MADE_DATA_SETS:
+        return Resolved(SYNTHETIC, reason("data_is_made", data=name))
     try:
         DATASETS[name].fetch()
     except DataUnavailableError as error:
@@ -67,11 +70,7 @@ def resolve_data(choice: DataChoice, name: str) -> Resolved:
 
 def dataset(name: str, stands_for: str) -> Dataset:
     """Return the data set called `name`; SYNTHETIC is made for the shapes of `stands_for`."""
-    if name != SYNTHETIC:
-        return DATASETS[name]
-    from kit.workloads.datasets import synthetic
-
-    return synthetic(DATASETS[stands_for])
+    return synthetic(DATASETS[stands_for]) if name == SYNTHETIC else DATASETS[name]
 
 
 def parameters_of(name: str) -> Mapping[str, int]:

@@ -273,7 +273,7 @@ def test_an_argument_of_a_wrong_type_is_one_line(written, wrong):
         ("budget_s", "3", "a number"),
         ("threads", 2.0, "a whole number"),
         ("quick", "yes", "True or False"),
-        ("task", 3, "'train' or 'infer' or 'fit'"),
+        ("task", 3, "'train' or 'infer' or 'decode' or 'fit'"),
         ("out", "a\0b", "leave out the zero character"),
     ],
 )

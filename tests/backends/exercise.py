@@ -23,7 +23,7 @@ from kit.backends.backend_catalog import BackendError, load, load_operations
 from kit.backends.program.backend import device_of
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite
-from kit.workloads.datasets import synthetic
+from kit.workloads.made_data import synthetic
 from kit.workloads.parity_proof import PARITY_BATCH, parity_form
 from kit.workloads.seeded_arrays import batch_pool, initial_weights
 from kit.workloads.workload_catalog import DATASETS, parameters_of, workload
@@ -47,6 +47,7 @@ class Exercise:
         self._backend = load(name)
         self._threads = self._backend.set_threads(THREADS)
         self._module = sys.modules[type(self._backend).__module__]
+        self._programs = sys.modules[f"kit.backends.{name}.program"]
 
     def _build(self, network, weights=None, seed=0, **cell):
         weights = weights if weights is not None else initial_weights(network, seed)
@@ -79,7 +80,7 @@ class Exercise:
                 for call in ("devices", "local_devices"):
                     patched.enter_context(mock.patch.object(module.jax, call, lambda *_, backend=None: [cpu]))
             else:
-                patched.enter_context(mock.patch.dict(module.DEVICES, gpu=module.DEVICES["cpu"]))
+                patched.enter_context(mock.patch.dict(self._programs.DEVICES, gpu=self._programs.DEVICES["cpu"]))
             if self._name == "torch":
                 for module_part, call, stand_in in (
                     (module.torch.cuda, "get_per_process_memory_fraction", lambda: 0.3),
@@ -92,7 +93,7 @@ class Exercise:
 
     def parity(self, name, error=None):
         """Losses of a network, with or without an error that is planted."""
-        network = parity_form(workload(name, {}))
+        network = parity_form(workload(name, small.PARAMETERS.get(name, {})))
         pool = batch_pool(network, *training_samples(network.data), PARITY_BATCH, seed=0)
         network, weights, patched = PLANTED[name][error](network) if error else (network, None, nullcontext())
         with patched:
@@ -114,6 +115,20 @@ class Exercise:
         program = self._build(network, small.moved_weights(network), task="infer", precision=precision, feed=feed)
         outputs = self._run(program, small.random_batches(network), put=feed == "device")
         return outputs, program.kernels()
+
+    def decoded(self, precision):
+        """Logits of some tokens more than an answer has."""
+        network = small.SMALL_GPT
+        program = self._build(network, small.moved_weights(network), task="decode", precision=precision)
+        program.trace()
+        program.compile()
+        answer = program.put(small.random_batches(network)[0])
+        outputs = []
+        for _ in range(network.input_shape[0] - network.prompt + 2):
+            output = program.step(answer)
+            program.synchronize()
+            outputs.append(program.to_host(output))
+        return np.array(outputs)
 
     def losses(self, name, precision="float32", feed="device"):
         """What training steps of a small network give, dropout off."""
@@ -228,6 +243,32 @@ class Exercise:
             program.put(small.random_batches(network, count=1)[0])
             return program.settings()
 
+    def chosen(self, environment, rule="adam", device="cpu"):
+        """Losses of a small network with variables set, its settings, and what shows that they took effect."""
+        network = replace(small.SMALL_CNN.without_dropout(), optimizer=small.RULES[rule])
+        as_device = self._as_gpu if device == "gpu" else lambda **variables: mock.patch.dict(os.environ, variables)
+        with as_device(**dict(environment)):
+            program = self._build(network, small.moved_weights(network), device=device)
+            before = [*program._leaves] if self._name == "jax" else []
+            losses = self._run(program, small.random_batches(network))
+            if self._name == "jax":
+                return losses, program.settings(), [leaf.is_deleted() for leaf in before]
+            torch, (kernel, *_) = self._module.torch, program._network.parameters()
+            inputs, _ = program.put(small.random_batches(network)[0])
+            are_last = [tensor.is_contiguous(memory_format=torch.channels_last) for tensor in (kernel, inputs)]
+            (group,) = program._optimizer.param_groups
+            return losses, program.settings(), (group["foreach"], group.get("fused"), *are_last)
+
+    def refused_choice(self, environment, rule="adam"):
+        """What a backend says of a variable that it cannot follow."""
+        network = replace(small.small_mlp("adam"), optimizer=small.RULES[rule])
+        with mock.patch.dict(os.environ, dict(environment)):
+            try:
+                program = self._build(network)
+                program.trace()
+            except BackendError as error:
+                return str(error)
+
     def memory_fraction(self, environment):
         """The fraction of a GPU's memory that the framework gets where its worker may take 0.3; None: its default."""
         with mock.patch.dict(os.environ, dict(environment)), ExitStack() as patched:
@@ -255,16 +296,34 @@ class Exercise:
 
     def flops(self, name, task):
         """PyTorch's or XLA's own count of a step of a network."""
-        network = workload(name, {})
+        network = workload(name, small.PARAMETERS.get(name, {}))
         program = self._build(network, task=task)
         if self._name == "jax":
             program.trace()
             return program._traced.cost_analysis()["flops"]
+        from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.utils.flop_counter import FlopCounterMode
 
-        with FlopCounterMode(display=False) as counter:
+        # The counter does not know the fused attention of a CPU.
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
             program.step(program.put(small.random_batches(network, count=1)[0]))
         return counter.get_total_flops()
+
+    def saved_b(self, name):
+        """The bytes that PyTorch keeps for the backward pass, of tensors that are no weights."""
+        torch = self._module.torch
+        network = workload(name, small.PARAMETERS.get(name, {})).without_dropout()
+        program = self._build(network)
+        weights, saved = {parameter.data_ptr() for parameter in program._network.parameters()}, {}
+
+        def keep(tensor):
+            if tensor.data_ptr() not in weights:
+                saved[tensor.data_ptr()] = (tensor, tensor.untyped_storage().nbytes())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            program._loss(*program.put(small.random_batches(network, count=1)[0]))
+        return sum(bytes_of for _, bytes_of in saved.values())
 
     def restored(self, name, rule, mode):
         """Losses before and after a program was put back twice; whether all addresses were new; compilations."""
@@ -317,15 +376,15 @@ class Exercise:
     def collectives(self, kind, pack_b=""):
         """What the strategy is asked for, and what the profile has of it."""
         from kit.backends.protocol import RankGroup
-        from kit.backends.tensorflow import backend
+        from kit.backends.tensorflow import program as programs
 
         network, two = small.small_mlp("adam"), RankGroup(0, ("127.0.0.1:1", "127.0.0.1:2"))
         with (
-            self._as_gpu(TF_CONFIG="", **{backend.COLLECTIVE_PACK_B: pack_b}) as module,
-            mock.patch.object(backend, "_set_heartbeat"),
+            self._as_gpu(TF_CONFIG="", **{programs.COLLECTIVE_PACK_B: pack_b}) as module,
+            mock.patch.object(programs, "_set_heartbeat"),
             mock.patch.object(module.tf.distribute, "MultiWorkerMirroredStrategy") as strategy,
         ):
-            started = backend.Workers(two, kind)
+            started = programs.Workers(two, kind)
             cell = small.cell(self._name, network, device=kind)
             settings = module.TensorFlowProgram(network, cell, initial_weights(network, 0), 0, started).settings()
             options = strategy.call_args.kwargs["communication_options"]

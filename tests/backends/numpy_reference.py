@@ -13,15 +13,20 @@ from kit.workloads import workload as rules
 from kit.workloads.workload import (
     GATES,
     LSTM,
+    AveragePool,
+    Bottleneck,
     Conv2D,
+    ConvolutionStem,
     DecoderBlock,
     Dense,
+    Embedding,
     Flatten,
     LastToken,
     LayerNorm,
     MaxPool2D,
     Positions,
     SimpleRNN,
+    TiedLogits,
 )
 
 # Where each framework adds its epsilon: with the root of a mean, or within; before the bias correction, or after.
@@ -102,12 +107,38 @@ def decoder_block(layer, x, weights):
     fractions /= fractions.sum(axis=-1, keepdims=True)
     x = x + dense("projection", (fractions @ v).transpose(0, 2, 1, 3).reshape(batch, tokens, width))
     up = dense("up", normed("norm_2", x))
+    if layer.gelu == "tanh":
+        return x + dense("down", up * (1 + np.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up**3))) / 2)
     return x + dense("down", up * (1 + erf(up / math.sqrt(2))) / 2)
 
 
-def forward(network, weights, x):
+def normed_convolution(layer, x, weights, prefix="", *, stride=1, training=False):
+    """A convolution that pads by half of its kernel, and batch norm; running means are 0, variances 1."""
+    kernel, scale, offset = (weights[f"{prefix}{name}"] for name in ("kernel", "scale", "offset"))
+    x = np.pad(x, [(0, 0), *[(len(kernel) // 2,) * 2] * 2, (0, 0)])
+    x = convolve(x, kernel, 0, "valid")[:, ::stride, ::stride]
+    mean, variance = (x.mean((0, 1, 2)), x.var((0, 1, 2))) if training else (0, 1)
+    return (x - mean) / np.sqrt(variance + layer.epsilon) * scale + offset
+
+
+def stem(layer, x, weights, training):
+    x = np.maximum(normed_convolution(layer, x, weights, stride=2, training=training), 0)
+    x = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)], constant_values=-np.inf)
+    return np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))[:, ::2, ::2].max((-2, -1))
+
+
+def bottleneck(layer, x, weights, training):
+    def part(name, x, stride=1):
+        return normed_convolution(layer, x, weights, f"{name}_", stride=stride, training=training)
+
+    narrow = np.maximum(part("narrow", x), 0)
+    wide = part("wide", np.maximum(part("middle", narrow, layer.stride), 0))
+    return np.maximum(wide + (part("shortcut", x, layer.stride) if "shortcut_kernel" in weights else x), 0)
+
+
+def forward(network, weights, x, *, training=False):  # noqa: PLR0912 - one a kind of layer
     """The network's output, dropout off."""
-    x = x.astype(np.float64)
+    x = x if network.takes_tokens else x.astype(np.float64)
     for placed in network.placed_layers():
         arrays = {name: weights[f"{placed.name}.{name}"].astype(np.float64) for name in placed.weights}
         match layer := placed.layer:
@@ -124,13 +155,24 @@ def forward(network, weights, x):
             case LSTM():
                 x = lstm(layer, x, arrays)
             case Positions():
-                x = x + arrays["table"]
+                x = x + arrays["table"][: x.shape[1]]
             case DecoderBlock():
                 x = decoder_block(layer, x, arrays)
             case LayerNorm():
                 x = norm(x, **arrays, epsilon=layer.epsilon)
             case LastToken():
                 x = x[:, -1]
+            case Embedding():
+                table = arrays["table"]
+                x = table[x]
+            case TiedLogits():
+                x = x @ table.T
+            case ConvolutionStem():
+                x = stem(layer, x, arrays, training)
+            case Bottleneck():
+                x = bottleneck(layer, x, arrays, training)
+            case AveragePool():
+                x = x.mean((1, 2))
     return x
 
 
@@ -145,10 +187,10 @@ def softmax_cross_entropy(logits, targets):
 
 
 def loss(network, weights, batch):
-    outputs = forward(network, weights, batch.inputs)
+    outputs = forward(network, weights, batch.inputs, training=True)
     if network.loss == "reconstruction":
         return np.square(outputs - batch.inputs).mean()
-    return softmax_cross_entropy(outputs, batch.targets)[0]
+    return softmax_cross_entropy(outputs.reshape(-1, outputs.shape[-1]), batch.targets.ravel())[0]
 
 
 class ReferenceMlp:

@@ -7,7 +7,6 @@ backend with the error would run, and what of the framework is patched meanwhile
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -86,9 +85,20 @@ PLANTED = {
     "transformer": {
         "mask missing": patched(
             "scaled_dot_product_attention",
-            lambda attention: lambda query, key, value, is_causal: attention(query, key, value),
+            lambda attention: lambda query, key, value, attn_mask, is_causal: attention(query, key, value),
         ),
-        "other GELU": patched("gelu", lambda gelu: partial(gelu, approximate="tanh")),
+        "other GELU": patched("gelu", lambda gelu: lambda x, **_: gelu(x, approximate="tanh")),
+        "positions missing": changed(np.zeros_like, "positions_1.table"),
+    },
+    "resnet50": {
+        "a norm's scale missing": changed(np.zeros_like, "bottleneck_1.shortcut_scale"),
+        "two kernels of a block exchanged": changed(lambda kernel: kernel[::-1], "bottleneck_8.middle_kernel"),
+    },
+    "gpt2": {
+        "mask missing": patched(
+            "scaled_dot_product_attention",
+            lambda attention: lambda query, key, value, attn_mask, is_causal: attention(query, key, value),
+        ),
         "positions missing": changed(np.zeros_like, "positions_1.table"),
     },
 }

@@ -13,10 +13,14 @@ from kit.workloads.workload import (
     SGD,
     Adadelta,
     Adam,
+    AveragePool,
+    Bottleneck,
     Conv2D,
+    ConvolutionStem,
     DecoderBlock,
     Dense,
     Dropout,
+    Embedding,
     Flatten,
     LastToken,
     Layer,
@@ -25,6 +29,7 @@ from kit.workloads.workload import (
     Positions,
     RMSprop,
     SimpleRNN,
+    TiedLogits,
     Workload,
 )
 
@@ -90,8 +95,40 @@ SMALL_TRANSFORMER = workload(
 SMALL_AUTOENCODER = replace(
     small_mlp("sgd"), name="small_autoencoder", layers=(Dense(4, "relu"), Dense(12)), loss="reconstruction"
 )
+# Odd sides, a block that keeps its shape, one that widens it, and one with a stride.
+SMALL_RESNET = workload(
+    "small_resnet",
+    (25, 22, 3),
+    (
+        ConvolutionStem(8, epsilon=1e-2),
+        Bottleneck(2),
+        Bottleneck(3, epsilon=1e-2),
+        Bottleneck(2, stride=2),
+        AveragePool(),
+        Dense(5),
+    ),
+    5,
+    RULES["sgd"],
+)
+# An odd number of tokens.
+SMALL_GPT = workload(
+    "small_gpt",
+    (7,),
+    (Embedding(11, 8), Positions(), DecoderBlock(2, gelu="tanh"), DecoderBlock(4), LayerNorm(), TiedLogits(11)),
+    11,
+    RULES["sgd"],
+)
 NETWORKS = {
-    network.name: network for network in (SMALL_CNN, SMALL_RNN, SMALL_LSTM, SMALL_TRANSFORMER, SMALL_AUTOENCODER)
+    network.name: network
+    for network in (
+        SMALL_CNN, SMALL_RNN, SMALL_LSTM, SMALL_TRANSFORMER, SMALL_AUTOENCODER, SMALL_RESNET, SMALL_GPT,
+    )
+}  # fmt: skip
+
+# Sizes at which the networks of accelerators are checked here.
+PARAMETERS = {
+    "resnet50": {"side": 64, "filters": 16},
+    "gpt2": {"width": 64, "depth": 2, "heads": 4, "length": 33, "vocabulary": 512},
 }
 
 # One feature into two classes through dropout alone: the mean loss is known in closed form (see test_dropout).
@@ -121,11 +158,14 @@ def dropout_batch():
 
 def random_batches(network, count=STEPS, batch=BATCH, seed=0):
     generator = np.random.default_rng(seed)
+
+    def drawn(*shape):
+        return generator.integers(0, network.classes, (batch, *shape)).astype(np.int32)
+
+    if network.takes_tokens:
+        return [HostBatch(drawn(*network.input_shape), drawn(*network.input_shape)) for _ in range(count)]
     return [
-        HostBatch(
-            generator.standard_normal((batch, *network.input_shape)).astype(np.float32),
-            generator.integers(0, network.classes, batch).astype(np.int32),
-        )
+        HostBatch(generator.standard_normal((batch, *network.input_shape)).astype(np.float32), drawn())
         for _ in range(count)
     ]
 

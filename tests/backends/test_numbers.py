@@ -24,9 +24,39 @@ ROUNDED = 1e-5
 def test_outputs_are_those_of_the_formulas(exercised, name, feed):
     network, weights = small.NETWORKS[name], small.moved_weights(small.NETWORKS[name])
     by_hand = [reference.forward(network, weights, batch.inputs) for batch in small.random_batches(network)]
+    if network.takes_tokens:
+        by_hand = [logits[:, -1] for logits in by_hand]
     outputs, _ = exercised.answer("outputs", name, "float32", feed)
     assert outputs.dtype == np.float32
     np.testing.assert_allclose(outputs, by_hand, atol=FLOAT32_TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["small_resnet", "small_gpt"])
+def test_training_begins_with_the_loss_of_the_formula(exercised, name):
+    network = small.NETWORKS[name]
+    by_hand = reference.loss(network, small.moved_weights(network), small.random_batches(network)[0])
+    losses = exercised.answer("losses", name)
+    assert losses[0] == pytest.approx(by_hand, rel=FLOAT32_TOLERANCE)
+    assert len(set(losses)) == small.STEPS
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
+    """Each step's logits are those of a whole sequence; behind the last place the answer begins again."""
+    network, steps = small.SMALL_GPT, exercised.answer("decoded", precision)
+    weights, sequence = small.moved_weights(network), small.random_batches(network)[0].inputs[:, : network.prompt]
+    answered = network.input_shape[0] - network.prompt
+    assert len(steps) > answered
+    logits = reference.forward(network, weights, sequence)[:, -1]
+    for step in steps[:answered]:
+        sequence = np.concatenate([sequence, logits.argmax(-1)[:, None]], axis=1)
+        logits = reference.forward(network, weights, sequence)[:, -1]
+        np.testing.assert_allclose(step, logits, atol=FLOAT32_TOLERANCE if precision == "float32" else FEW_ROUNDINGS)
+        if precision == "bfloat16":
+            assert np.abs(step - logits).max() > ROUNDED
+            logits = step
+    if precision == "float32":
+        np.testing.assert_array_equal(steps[answered:], steps[: len(steps) - answered])
 
 
 @pytest.mark.parametrize("rule", small.RULES)
@@ -82,7 +112,7 @@ def test_dropout(exercised):
         np.testing.assert_array_equal(array, np.broadcast_to([small.DROPOUT_KERNEL, 0.0], array.shape))
 
 
-@pytest.mark.parametrize("name", ["small_cnn", "small_rnn", "small_lstm", "small_transformer"])
+@pytest.mark.parametrize("name", ["small_cnn", "small_rnn", "small_lstm", "small_transformer", "small_gpt"])
 def test_bfloat16_is_near_float32_and_keeps_small_updates(exercised, exercise_of, name):
     rounded, whole = exercised.answer("losses", name, "bfloat16"), exercise_of("torch").answer("losses", name)
     assert ROUNDED < np.abs(rounded - whole).max() < FEW_ROUNDINGS

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import msgspec
 import pytest
@@ -176,27 +177,35 @@ CELL = Cell(
 )
 
 
+def seen_in(folder, text, *functions, **variables):
+    """Of programs of a file, each in the order given: what was compiled for it, and a launch in which it ran."""
+    path = folder / "model.py"
+    path.write_text(text)
+    # Another test may have compiled the same function: nothing is said of what comes from a cache.
+    variables = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", MADE, str(path), *functions],
+        capture_output=True, text=True, check=False, timeout=200, env=os.environ | variables,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout.splitlines()[-1])
+    return {
+        name: LaunchPart(recompiles=msgspec.convert(compiled, Compilations), ran=msgspec.convert(ran, WhatRan))
+        for name, (compiled, ran) in answers.items()
+    }
+
+
 @pytest.fixture
 def seen(tmp_path):
-    """Of programs of a file, each in the order given: what was compiled for it, and a launch in which it ran."""
+    """`seen(text, *functions, **variables)`: what `seen_in` a folder of this test's."""
+    return partial(seen_in, tmp_path)
 
-    def run(text, *functions, **variables):
-        path = tmp_path / "model.py"
-        path.write_text(text)
-        # Another test may have compiled the same function: nothing is said of what comes from a cache.
-        variables = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), **variables}
-        done = subprocess.run(
-            [sys.executable, "-c", MADE, str(path), *functions],
-            capture_output=True, text=True, check=False, timeout=200, env=os.environ | variables,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        answers = json.loads(done.stdout.splitlines()[-1])
-        return {
-            name: LaunchPart(recompiles=msgspec.convert(compiled, Compilations), ran=msgspec.convert(ran, WhatRan))
-            for name, (compiled, ran) in answers.items()
-        }
 
-    return run
+@pytest.fixture(scope="module")
+def compiled_by_torch(tmp_path_factory):
+    """The folder in which `torch.compile` has compiled programs, and their launches by name."""
+    folder = tmp_path_factory.mktemp("compiled_by_torch")
+    return folder, seen_in(folder, TORCH, "eager", "compiled", "dead", "attention")
 
 
 def codes(launches):
@@ -237,7 +246,7 @@ def test_a_dead_loop_is_given_up_long_before_its_end(seen):
 @pytest.mark.slow
 def test_jax_beside_tensorflow_is_counted_once_it_has_compiled(seen):
     pytest.importorskip("jax")
-    launches = {name: seen(FED_BY_TENSORFLOW, name)[name] for name in ("number", "growing", "no_jax")}
+    launches = seen(FED_BY_TENSORFLOW, "growing", "number") | seen(FED_BY_TENSORFLOW, "no_jax")
     assert launches["growing"].recompiles.count >= 3 > launches["no_jax"].recompiles.count == 1
     assert launches["no_jax"].ran.runs == {"graph": 1}
     assert {launches[name].ran.reason.code for name in ("number", "growing")} == {"several_frameworks"}
@@ -256,10 +265,10 @@ def test_tensorflows_dead_results_and_constants_are_seen(seen):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor writes C++")
-def test_pytorchs_dead_results_are_seen(seen):
-    launches = seen(TORCH, "eager", "compiled", "dead", "attention")
+def test_pytorchs_dead_results_are_seen(compiled_by_torch):
+    _, launches = compiled_by_torch
     # The profiler does not count an attention's kernel, so nothing is said of it.
-    assert codes(launches) == {"eager": None, "compiled": None, "dead": "work_left_out", "attention": None}
+    assert codes(launches) == dict.fromkeys(launches) | {"dead": "work_left_out"}
     assert [launches[name].recompiles.count for name in launches] == [0, 1, 1, 1]
     assert "inductor" not in launches["eager"].ran.runs
     assert switched_off(CELL, launches["compiled"]) is None
@@ -267,9 +276,9 @@ def test_pytorchs_dead_results_are_seen(seen):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor writes C++")
-def test_nothing_is_said_of_what_inductor_takes_from_a_cache(seen, tmp_path):
-    again = [seen(TORCH, "dead", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "shared")) for _ in range(2)]
-    assert [codes(launches) for launches in again] == [{"dead": "work_left_out"}, {"dead": None}]
+def test_nothing_is_said_of_what_inductor_takes_from_a_cache(compiled_by_torch):
+    folder, launches = compiled_by_torch
+    assert [codes(seen_in(folder, TORCH, "dead")), codes(launches)["dead"]] == [{"dead": None}, "work_left_out"]
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from kit.runner.round_worker import RoundWorker
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
 from kit.stats.estimate import t_quantile
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.suites.suite import MeasureTable
 from kit.worker.messages import Join, Prepare
 

@@ -3,9 +3,9 @@
     python tests/bench/bench_recommended_loop.py [--backend torch] [--workload lstm] [--task train] [--out FILE]
     python tests/bench/bench_recommended_loop.py --from bench/torch.json --from bench/jax.json    judge, measure nothing
 
-Without options: eight networks, three frameworks, train and infer, 48 cells; 8 rounds of 12 cycles take about two hours
-on two CPUs. Train and infer share a process. The profile stays; an interrupted run goes on with the same --out, and
-pieces of their own --out are counted together by --from.
+Without options: ten networks (two of them small: `recommended/sizes.py`), three frameworks, train and infer, 60 cells;
+8 rounds of 12 cycles take about two and a half hours on two CPUs. Train and infer share a process. The profile stays;
+an interrupted run goes on with the same --out, and pieces of their own --out are counted together by --from.
 
 Both are members of one round of the kit: fresh processes, blocks in turns, each pair within its cycle. A recommended
 loop (`recommended/`) is a variant whose interpreter is a script that runs `recommended_worker.py` in place of the kit's
@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgspec
 from measuring import Interval, case_parser, chosen_cells, name_of, printed, run_rounds
+from recommended.sizes import PARAMETERS
 
 from kit.compare.metrics import METRICS
 from kit.compare.ratios import log_ratios
@@ -34,7 +35,9 @@ from kit.profile.store import read_profile
 from kit.runner.target import interpreter_for
 from kit.stats.estimate import over
 
-NETWORKS = ["mlp", "cnn", "cnn_small", "rnn", "lstm", "autoencoder", "dblstm", "transformer"]
+NETWORKS = [
+    "mlp", "cnn", "cnn_small", "rnn", "lstm", "autoencoder", "dblstm", "transformer", "resnet50", "gpt2",
+]  # fmt: skip
 LOOPS = {"tensorflow": ["tf.function"], "torch": ["quickstart"], "jax": ["nnx.jit", "functional"]}
 OURS = "ours"
 UPPER_END = 1.05
@@ -58,7 +61,7 @@ def measure(arguments):
     folder = arguments.out.resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
     cells, variants = [], {OURS: Variant(name=OURS)}
-    for cell in chosen_cells(arguments, workload=NETWORKS):
+    for cell in chosen_cells(arguments, PARAMETERS, workload=NETWORKS):
         for loop in LOOPS[cell.backend]:
             variants.setdefault(loop, Variant(name=loop, python=wrapper(folder, cell.backend)))
         cells += [msgspec.structs.replace(cell, variant=name) for name in (OURS, *LOOPS[cell.backend])]

@@ -28,7 +28,7 @@ from kit.runner.interrupt import StopFlag
 from kit.runner.round_worker import RoundWorker
 from kit.runner.warm_up_and_blocks import WARM_UP_PART_S, is_warm, pace_ns
 from kit.runner.worker_processes import Ranks
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.suites.suite import MeasureTable
 
 TURNS_S = (0.05, 0.1, 0.25)

@@ -19,7 +19,7 @@ import numpy as np
 from measuring import Interval, case_parser, chosen_cells, held, name_of, printed, timed
 
 from kit.stats.estimate import over
-from kit.suites.plan import GROUP_CELLS_MAX
+from kit.suites.groups import GROUP_CELLS_MAX
 
 BLOCK_S = 0.25
 

@@ -9,9 +9,10 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psutil
@@ -29,7 +30,8 @@ from kit.runner.round_worker import RoundWorker
 from kit.runner.running import RunUnderWay
 from kit.runner.worker_processes import Ranks
 from kit.runner.worker_spec import WorkerSpec, usable_cpus
-from kit.suites.plan import WorkerPlan, plan_cells, plan_with
+from kit.suites.groups import WorkerPlan
+from kit.suites.plan import plan_cells, plan_with
 from kit.suites.run_request import RunRequest
 from kit.suites.suite import Axes, MeasureTable, Suite, VariantTable
 from kit.worker.messages import Join, Prepare
@@ -57,11 +59,26 @@ def case_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def chosen_cells(arguments: argparse.Namespace, **defaults: list[str]) -> list[Cell]:
-    """Return every combination of what was asked for; what was not is as in `defaults`, or taken whole."""
+def chosen_cells(
+    arguments: argparse.Namespace,
+    parameters: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    **defaults: list[str],
+) -> list[Cell]:
+    """Return every combination of what was asked for; what was not is as in `defaults`, or taken whole.
+
+    `parameters`: of those networks that are measured at another size than their own.
+    """
     whole = {"workload": ["mlp", "cnn"], "backend": FRAMEWORKS, "task": ["train", "infer"]} | defaults
     taken = {f"{axis}s": getattr(arguments, axis) or names for axis, names in whole.items()}
-    return plan_cells(Suite(name="bench", title="", cells=Axes(**taken, batches=[arguments.batch])))
+    tables = [
+        Axes(
+            **taken | {"workloads": [name]},
+            batches=[arguments.batch],
+            parameters={parameter: [value] for parameter, value in parameters.get(name, {}).items()},
+        )
+        for name in taken["workloads"]
+    ]
+    return plan_cells(Suite(name="bench", title="", cells=tables))
 
 
 def run_rounds(  # noqa: PLR0917

@@ -9,7 +9,8 @@ from click import Context
 
 from kit.cli import app
 from kit.cli.run_and_selftest import parse_request
-from kit.suites.plan import plan_cells, plan_groups, requested_suite
+from kit.suites.groups import plan_groups
+from kit.suites.plan import plan_cells, requested_suite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "how-to" / "ci.md").read_text(encoding="utf-8")

@@ -45,7 +45,7 @@ SHORTENED = {
         ("warmup_s = 0.5", "warmup_s = 0.1"),
         (
             'workloads = ["mlp", "cnn", "cnn_sgd", "cnn_small", "rnn", "lstm", "dblstm", "transformer", "autoencoder"]',
-            'workloads = ["mlp", "autoencoder"]',
+            'workloads = ["autoencoder"]',
         ),
     ),
     "runner/warm_up_and_blocks.py": (("IDLE_UPDATES = 3_000_000_000, 20", "IDLE_UPDATES = 500_000_000, 5"),),

@@ -194,7 +194,8 @@ def _suite(file: str) -> str:
     from kit.report.formats import write
     from kit.report.plan_report import suites_report
     from kit.runner.time_left import estimate
-    from kit.suites.plan import plan_cells, plan_groups
+    from kit.suites.groups import plan_groups
+    from kit.suites.plan import plan_cells
     from kit.suites.suite import load_suite
 
     suite = load_suite(f"./{file}")

@@ -20,7 +20,8 @@ from kit.profile.fields import Reason, reason
 from kit.profile.schema import Compilations, DataUsed, LaunchPart, Threads
 from kit.runner.worker_processes import WorkerFailed
 from kit.runner.worker_spec import WorkerSpec
-from kit.suites.plan import plan_cells, plan_groups
+from kit.suites.groups import plan_groups
+from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, MeasureTable, Suite, VariantTable
 from kit.worker import messages
 from kit.worker.messages import Done, Measured

@@ -18,7 +18,7 @@ from kit.runner import worker_processes
 from kit.runner.interrupt import StopFlag
 from kit.runner.worker_processes import Ranks, WorkerFailed
 from kit.runner.worker_spec import default_threads, worker_spec
-from kit.suites.plan import WorkerPlan
+from kit.suites.groups import WorkerPlan
 from kit.worker.messages import Build, Finish, Measure, Segment
 
 # Acts by the rank that it is, as `Prepare` says, and answers the rest with `Done`.

@@ -13,7 +13,7 @@ from kit.runner.progress import RunProgress
 from kit.runner.rounds_left import RepeatsToCome
 from kit.runner.running import RunUnderWay
 from kit.runner.time_left import TimeLeft
-from kit.suites.plan import plan_bundles
+from kit.suites.groups import plan_bundles
 
 ENERGY = sensor("rapl.package-0", "energy", "J", update_period_ns=10**6)
 

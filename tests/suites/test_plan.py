@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.profile.cell import AXES
+from kit.suites.groups import GROUP_CELLS_MAX, plan_bundles, plan_groups
 from kit.suites.plan import (
     CEILING_ROUNDS,
-    GROUP_CELLS_MAX,
-    plan_bundles,
     plan_cells,
-    plan_groups,
     plan_of,
     requested_suite,
     with_ceilings,
@@ -164,7 +162,7 @@ def test_parameters_are_axes_of_the_workloads_that_have_them():
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"data": "signals"}, "data set 'signals', which is not there; choose from (mnist, uci_har|uci_har, mnist)"),
+        ({"data": "signals"}, "data set 'signals', which is not there; choose from "),
         ({"layers": (Dense(7),)}, r"last layer gives \(7,\), but classes=10 takes \(10,\)"),
         ({"loss": "reconstruction"}, r"last layer gives \(10,\), but its input takes \(784,\)"),
     ],
@@ -174,6 +172,20 @@ def test_a_network_that_does_not_fit_its_data_or_loss_is_refused(monkeypatch, fi
     monkeypatch.setitem(WORKLOADS, "wrong", wrong)
     with pytest.raises(SuiteError, match=line):
         plan_cells(suite(workloads=["wrong"]))
+
+
+@pytest.mark.parametrize(
+    ("axes", "line"),
+    [
+        ({"workloads": ["gpt2"], "tasks": ["fit"]}, "gpt2 has no fit"),
+        ({"workloads": ["mlp"], "tasks": ["decode"]}, "mlp takes no tokens.*choose from gpt2"),
+        ({"workloads": ["gpt2"], "tasks": ["decode"], "feeds": ["host"]}, "leave out --feed host"),
+        ({"workloads": ["gpt2"], "tasks": ["decode"], "device_counts": [2]}, "leave out --feed host and --devices"),
+    ],
+)
+def test_a_task_that_a_network_or_a_feed_does_not_have_is_refused(axes, line):
+    with pytest.raises(SuiteError, match=line):
+        plan_cells(suite(**axes))
 
 
 def test_a_batch_is_divided_among_devices_or_there_is_one_for_each():

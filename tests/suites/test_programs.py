@@ -6,7 +6,8 @@ import sys
 import pytest
 from refusals import refused
 
-from kit.suites.plan import plan_cells, plan_groups, requested_suite
+from kit.suites.groups import plan_groups
+from kit.suites.plan import plan_cells, requested_suite
 from kit.suites.programs import programs_given, sources_of
 from kit.suites.run_request import RunRequest
 from kit.suites.suite import load_suite

@@ -6,15 +6,8 @@ from refusals import refused
 
 from kit.backends.backend_catalog import CATALOG
 from kit.runner.time_left import estimate
-from kit.suites.plan import (
-    GROUP_FRAMEWORKS_MAX,
-    QUICK_FIT_STEPS,
-    is_whole,
-    plan_bundles,
-    plan_cells,
-    plan_groups,
-    requested_suite,
-)
+from kit.suites.groups import GROUP_FRAMEWORKS_MAX, plan_bundles, plan_groups
+from kit.suites.plan import QUICK_FIT_STEPS, is_whole, plan_cells, requested_suite
 from kit.suites.run_request import RunRequest, parameters_given, variants_given
 from kit.suites.suite import VariantTable, builtin_suites, load_suite
 
@@ -42,12 +35,18 @@ def suite_file(folder, text=MINE):
 def test_every_built_in_suite_loads_and_has_cells(name):
     suite = load_suite(name)
     assert suite.name == name
-    compared = {"batch-sweep": ["batch"], "selftest": ["variant"], "scaling": ["devices", "batch", "variant"]}
+    compared = {
+        "batch-sweep": ["batch"],
+        "selftest": ["variant"],
+        "scaling": ["devices", "batch", "variant"],
+        "tuned": ["variant", "compile_mode", "precision"],
+    }
     assert suite.compared == compared.get(name, ["backend"])
     cells = plan_cells(suite)
     assert {cell.backend for cell in cells} == ({"torch"} if name == "selftest" else {"tensorflow", "torch", "jax"})
     # Each framework's cells lie in as few processes as may be: a start is paid once.
-    bundles = plan_bundles(cells, plan_groups(cells, suite.compared, suite.baseline), suite.measure.share)
+    groups = plan_groups(cells, suite.compared, suite.baseline, suite.also_compare)
+    bundles = plan_bundles(cells, groups, suite.measure.share)
     assert all(len(bundle.workers) <= GROUP_FRAMEWORKS_MAX for bundle in bundles)
 
 

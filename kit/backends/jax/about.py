@@ -1,6 +1,7 @@
 """JAX, before it is imported."""
 
 from kit.backends.entry import CUDA_CACHE, BackendEntry
+from kit.environment import JAX_DONATE
 from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
@@ -23,7 +24,7 @@ ENTRY = BackendEntry(
     tested_to="0.12",
     compile_modes=("jit",),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
-    decided_by=("NPROC",),
+    decided_by=("NPROC", JAX_DONATE),
     environment_prefixes=("JAX_", "XLA_", "LIBTPU_"),
     # https://docs.jax.dev/en/latest/persistent_compilation_cache.html
     compile_cache={

@@ -63,9 +63,10 @@ class FlaxPositions(nnx.Module):  # type: ignore[misc]
         self.table = nnx.Param(jnp.zeros(shape))
         self._dtype = dtype
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """Return (batch, tokens, width)."""
-        return x + self.table[...].astype(self._dtype)
+    def __call__(self, x: jax.Array, at: jax.Array | None = None) -> jax.Array:
+        """Return (batch, tokens, width); with `at` (), of the one token there."""
+        rows = self.table[: x.shape[1]] if at is None else jax.lax.dynamic_slice_in_dim(self.table[...], at, 1)
+        return x + rows.astype(self._dtype)
 
 
 class FlaxDecoderBlock(nnx.Module):  # type: ignore[misc]
@@ -81,11 +82,100 @@ class FlaxDecoderBlock(nnx.Module):  # type: ignore[misc]
         self.norm_2 = nnx.LayerNorm(width, epsilon=layer.epsilon, **options)
         self.up = nnx.Linear(width, wide, **KERNEL, **options)
         self.down = nnx.Linear(wide, width, **KERNEL, **options)
+        self._is_approximate = layer.gelu == "tanh"
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Return (batch, tokens, width)."""
-        x = x + self.attention(self.norm_1(x), mask=nnx.make_causal_mask(x[..., 0]))
-        return x + self.down(nnx.gelu(self.up(self.norm_2(x)), approximate=False))
+        return self._after(x, self.attention(self.norm_1(x), mask=nnx.make_causal_mask(x[..., 0])))
+
+    def with_cache(self, x: jax.Array, cache: jax.Array, at: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+        """Return (batch, tokens, width), and the cache with the keys and values of `x` in it.
+
+        Args:
+            x: (batch, tokens, width).
+            cache: (2, batch, tokens, heads, width of a head).
+            at: (), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+        """
+        normed, attention = self.norm_1(x), self.attention
+        query, key, value = attention.query(normed), attention.key(normed), attention.value(normed)
+        new = jnp.stack([key, value]).astype(cache.dtype)
+        cache = jax.lax.dynamic_update_slice(cache, new, (0, 0, 0 if at is None else at, 0, 0))
+        if at is None:
+            mask = nnx.make_causal_mask(x[..., 0])
+        else:
+            key, value = cache
+            mask = (jnp.arange(cache.shape[2]) <= at)[None, None, None]
+        seen = nnx.dot_product_attention(query, key, value, mask=mask, dtype=cache.dtype)
+        return self._after(x, attention.out(seen)), cache
+
+    def _after(self, x: jax.Array, attended: jax.Array) -> jax.Array:
+        x = x + attended
+        return x + self.down(nnx.gelu(self.up(self.norm_2(x)), approximate=self._is_approximate))
+
+
+class FlaxTiedLogits(nnx.Module):  # type: ignore[misc]
+    """Multiplies with the table of an embedding."""
+
+    def __init__(self, embedding: nnx.Embed) -> None:
+        self.embedding = embedding
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, tokens, vocabulary) for (batch, tokens, width)."""
+        return self.embedding.attend(x)
+
+
+class FlaxNormed(nnx.Module):  # type: ignore[misc]
+    """A convolution without a bias, and batch norm."""
+
+    def __init__(
+        self,
+        inputs: int,
+        filters: int,
+        side: int,
+        stride: int,
+        layer: kinds.ConvolutionStem | kinds.Bottleneck,
+        **options: Any,  # noqa: ANN401 - dtype and rngs
+    ) -> None:
+        around = ((side // 2, side // 2),) * 2
+        self.conv = nnx.Conv(
+            inputs, filters, (side, side), strides=stride, padding=around, use_bias=False, **KERNEL, **options
+        )
+        self.norm = nnx.BatchNorm(filters, momentum=layer.momentum, epsilon=layer.epsilon, **options)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, height, width, filters)."""
+        return self.norm(self.conv(x))
+
+    def parameters_by_name(self, prefix: str = "") -> FlaxParameters:
+        """Return where the weights go."""
+        parameters = {"kernel": self.conv.kernel, "scale": self.norm.scale, "offset": self.norm.bias}
+        return {f"{prefix}{name}": [parameter] for name, parameter in parameters.items()}
+
+
+class FlaxBottleneck(nnx.Module):  # type: ignore[misc]
+    """See `kit.workloads.workload.Bottleneck`; its parts have the names that their weights begin with."""
+
+    def __init__(self, shape: kinds.Shape, layer: kinds.Bottleneck, **options: Any) -> None:  # noqa: ANN401
+        inputs, wide = shape[-1], layer.output_shape(shape)[-1]
+        self.narrow = FlaxNormed(inputs, layer.filters, 1, 1, layer, **options)
+        self.middle = FlaxNormed(layer.filters, layer.filters, 3, layer.stride, layer, **options)
+        self.wide = FlaxNormed(layer.filters, wide, 1, 1, layer, **options)
+        self.shortcut = FlaxNormed(inputs, wide, 1, layer.stride, layer, **options) if layer.widens(shape) else None
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Return (batch, height, width, 4 filters)."""
+        wide = self.wide(nnx.relu(self.middle(nnx.relu(self.narrow(x)))))
+        return nnx.relu(wide + (x if self.shortcut is None else self.shortcut(x)))
+
+    def parameters_by_name(self) -> FlaxParameters:
+        """Return where the weights go."""
+        parts = {"narrow_": self.narrow, "middle_": self.middle, "wide_": self.wide, "shortcut_": self.shortcut}
+        return {
+            name: parameter
+            for prefix, part in parts.items()
+            if part is not None
+            for name, parameter in part.parameters_by_name(prefix).items()
+        }
 
 
 def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -> nnx.Sequential:  # noqa: ANN401
@@ -93,6 +183,9 @@ def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -
     rngs = nnx.Rngs(seed)
     steps: list[Step] = []
     for placed in workload.placed_layers():
+        if isinstance(placed.layer, kinds.TiedLogits):
+            steps.append(FlaxTiedLogits(steps[0]))
+            continue
         layer, parameters = _translate(placed, rngs=rngs, dtype=dtype)
         steps += layer
         for name, parts in parameters.items():
@@ -156,8 +249,23 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             return [block], parameters | {f"qkv_{name}": [getattr(p, name) for p in apart] for name in WEIGHT_NAMES}
         case kinds.LastToken():
             return [lambda x: x[:, -1]], {}
+        case kinds.Embedding():
+            embedding = nnx.Embed(layer.vocabulary, layer.width, embedding_init=_unset, **options)
+            return [embedding], {"table": [embedding.embedding]}
+        case kinds.ConvolutionStem():
+            stem = FlaxNormed(inputs, layer.filters, 7, 2, layer, **options)
+            return [stem, nnx.relu, _stem_pool], stem.parameters_by_name()
+        case kinds.Bottleneck():
+            bottleneck = FlaxBottleneck(placed.input_shape, layer, **options)
+            return [bottleneck], bottleneck.parameters_by_name()
+        case kinds.AveragePool():
+            return [lambda x: x.mean((1, 2))], {}
         case _:
             raise ENTRY.untranslated(layer)
+
+
+def _stem_pool(x: jax.Array) -> jax.Array:
+    return nnx.max_pool(x, window_shape=(3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
 
 
 def _parameters(module: nnx.Module) -> FlaxParameters:

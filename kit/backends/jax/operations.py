@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from kit.backends.jax.about import ENTRY
-from kit.backends.jax.backend import JaxProgram, Mesh, computed_in, set_precision
+from kit.backends.jax.backend import set_precision
+from kit.backends.jax.program import JaxProgram, Mesh, computed_in
 from kit.backends.protocol import DeviceBatch, Program
 from kit.profile.cell import Cell
 from kit.workloads.device_operations import TRIAD_SCALE, square

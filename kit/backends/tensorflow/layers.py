@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -12,6 +14,12 @@ from kit.workloads import workload as kinds
 from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import PlacedLayer, Shape, Workload
 
+Cache = Sequence[tf.Variable]
+
+
+def _gelu_by_tanh(x: tf.Tensor) -> tf.Tensor:
+    return keras.activations.gelu(x, approximate=True)
+
 
 class KerasPositions(keras.layers.Layer):  # type: ignore[misc]
     """Adds a table of (tokens, width)."""
@@ -20,9 +28,10 @@ class KerasPositions(keras.layers.Layer):  # type: ignore[misc]
         """Make the table for inputs of (batch, tokens, width)."""
         self.table = self.add_weight(shape=shape[1:], name="table")
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Return (batch, tokens, width)."""
-        return x + tf.convert_to_tensor(self.table)
+    def call(self, x: tf.Tensor, at: tf.Tensor | None = None) -> tf.Tensor:
+        """Return (batch, tokens, width); with `at` (), of the one token there."""
+        table = tf.convert_to_tensor(self.table)
+        return x + (table[: x.shape[1]] if at is None else table[at][None])
 
 
 class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -36,7 +45,7 @@ class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.norm_1 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
         self.attention = keras.layers.MultiHeadAttention(layer.heads, width // layer.heads)
         self.norm_2 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
-        self.up = keras.layers.Dense(kinds.MLP_FACTOR * width, "gelu")
+        self.up = keras.layers.Dense(kinds.MLP_FACTOR * width, "gelu" if layer.gelu == "exact" else _gelu_by_tanh)
         self.down = keras.layers.Dense(width)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
@@ -45,11 +54,100 @@ class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         x = x + self.attention(normed, normed, use_causal_mask=True)
         return x + self.down(self.up(self.norm_2(x)))
 
+    def with_cache(self, x: tf.Tensor, cache: Cache, at: tf.Tensor | None) -> tf.Tensor:
+        """Return (batch, tokens, width).
+
+        Args:
+            x: (batch, tokens, width).
+            cache: two of (batch, tokens, heads, width of a head), which get the keys and the values of `x`.
+            at: (), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+        """
+        normed, attention = self.norm_1(x), self.attention
+        key, value = attention.key_dense(normed), attention.value_dense(normed)
+        begin, count = (0, x.shape[1]) if at is None else (at, 1)
+        for kept, new in zip(cache, (key, value), strict=True):
+            kept[:, begin : begin + count].assign(new)
+        mask = None
+        if at is not None:
+            key, value = (tf.convert_to_tensor(kept) for kept in cache)
+            mask = (tf.range(key.shape[1]) <= at)[None, None, None]
+        query = attention.query_dense(normed)
+        seen = keras.ops.dot_product_attention(query, key, value, mask=mask, is_causal=mask is None)
+        x = x + attention.output_dense(seen)
+        return x + self.down(self.up(self.norm_2(x)))
+
+
+class KerasTiedLogits(keras.layers.Layer):  # type: ignore[misc]
+    """Multiplies with the table of an embedding, which has the table's weights."""
+
+    def __init__(self, embedding: keras.layers.Embedding) -> None:
+        super().__init__()
+        # As an attribute the embedding's table would be a weight of this layer, too.
+        self._table: Callable[[], tf.Variable] = lambda: embedding.embeddings
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Return (batch, tokens, vocabulary) for (batch, tokens, width)."""
+        table = keras.ops.cast(self._table(), self.compute_dtype)
+        return keras.ops.matmul(x, keras.ops.transpose(table))
+
+
+class KerasNormed(keras.layers.Layer):  # type: ignore[misc]
+    """A convolution without a bias, and batch norm; padded apart, as in Keras Applications' residual networks."""
+
+    def __init__(self, filters: int, side: int, stride: int, layer: kinds.ConvolutionStem | kinds.Bottleneck) -> None:
+        super().__init__()
+        # At stride 1 Keras' own padding is the same on all sides.
+        padding = "same" if stride == 1 else "valid"
+        self.pad = keras.layers.ZeroPadding2D(side // 2) if stride > 1 and side > 1 else None
+        self.conv = keras.layers.Conv2D(filters, side, stride, padding, use_bias=False)
+        self.norm = keras.layers.BatchNormalization(momentum=layer.momentum, epsilon=layer.epsilon)
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Return (batch, height, width, filters)."""
+        return self.norm(self.conv(x if self.pad is None else self.pad(x)), training=training)
+
+
+class KerasStem(keras.layers.Layer):  # type: ignore[misc]
+    """See `kit.workloads.workload.ConvolutionStem`. Behind a ReLU, padding with zeros leaves each maximum as it is."""
+
+    def __init__(self, layer: kinds.ConvolutionStem) -> None:
+        super().__init__()
+        self.normed = KerasNormed(layer.filters, 7, 2, layer)
+        self.pad = keras.layers.ZeroPadding2D(1)
+        self.pool = keras.layers.MaxPooling2D(3, 2)
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Return (batch, height, width, filters)."""
+        return self.pool(self.pad(tf.nn.relu(self.normed(x, training=training))))
+
+
+class KerasBottleneck(keras.layers.Layer):  # type: ignore[misc]
+    """See `kit.workloads.workload.Bottleneck`."""
+
+    def __init__(self, shape: Shape, layer: kinds.Bottleneck) -> None:
+        super().__init__()
+        wide = layer.output_shape(shape)[-1]
+        self.narrow = KerasNormed(layer.filters, 1, 1, layer)
+        self.middle = KerasNormed(layer.filters, 3, layer.stride, layer)
+        self.wide = KerasNormed(wide, 1, 1, layer)
+        self.shortcut = KerasNormed(wide, 1, layer.stride, layer) if layer.widens(shape) else None
+
+    def call(self, x: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Return (batch, height, width, 4 filters)."""
+        narrow = tf.nn.relu(self.narrow(x, training=training))
+        middle = tf.nn.relu(self.middle(narrow, training=training))
+        shortcut = x if self.shortcut is None else self.shortcut(x, training=training)
+        return tf.nn.relu(self.wide(middle, training=training) + shortcut)
+
 
 def build_model(workload: Workload, cell: Cell, weights: Weights, seed: int) -> keras.Sequential:
     """Return the network with `weights` in it; `seed` is for dropout."""
-    layers = [_translate(placed, cell, seed + index) for index, placed in enumerate(workload.placed_layers())]
-    model = keras.Sequential([keras.Input(workload.input_shape, dtype="float32"), *layers])
+    layers: list[keras.layers.Layer] = []
+    for index, placed in enumerate(workload.placed_layers()):
+        is_tied = isinstance(placed.layer, kinds.TiedLogits)
+        layers.append(KerasTiedLogits(layers[0]) if is_tied else _translate(placed, cell, seed + index))
+    inputs = keras.Input(workload.input_shape, dtype="int32" if workload.takes_tokens else "float32")
+    model = keras.Sequential([inputs, *layers])
     for placed, layer in zip(workload.placed_layers(), model.layers, strict=True):
         arrays = [weights[f"{placed.name}.{name}"] for name in placed.weights]
         if isinstance(placed.layer, kinds.DecoderBlock):
@@ -75,7 +173,7 @@ def build_optimizer(rule: kinds.Optimizer) -> keras.optimizers.Optimizer:
             return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
 
 
-def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer:  # noqa: PLR0911 - one a kind of layer
+def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer:  # noqa: PLR0911, PLR0912 - one a kind
     match layer := placed.layer:
         case kinds.Dense():
             return keras.layers.Dense(layer.units, layer.activation)
@@ -102,5 +200,13 @@ def _translate(placed: PlacedLayer, cell: Cell, seed: int) -> keras.layers.Layer
             return KerasDecoderBlock(layer, placed.input_shape[-1])
         case kinds.LastToken():
             return keras.layers.Lambda(lambda x: x[:, -1])
+        case kinds.Embedding():
+            return keras.layers.Embedding(layer.vocabulary, layer.width)
+        case kinds.ConvolutionStem():
+            return KerasStem(layer)
+        case kinds.Bottleneck():
+            return KerasBottleneck(placed.input_shape, layer)
+        case kinds.AveragePool():
+            return keras.layers.GlobalAveragePooling2D()
         case _:
             raise ENTRY.untranslated(layer)

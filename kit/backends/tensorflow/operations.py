@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from kit.backends.protocol import DeviceBatch, Program
 from kit.backends.tensorflow.about import ENTRY
-from kit.backends.tensorflow.backend import DEVICES, TensorFlowProgram, Workers, set_precision
+from kit.backends.tensorflow.backend import set_precision
+from kit.backends.tensorflow.program import DEVICES, TensorFlowProgram, Workers
 from kit.profile.cell import Cell
 from kit.workloads.device_operations import TRIAD_SCALE, square
 from kit.workloads.seeded_arrays import operation_values

@@ -1,6 +1,7 @@
 """PyTorch, before it is imported."""
 
 from kit.backends.entry import CUDA_CACHE, BackendEntry
+from kit.environment import TORCH_LAYOUT, TORCH_OPTIMIZER
 from kit.profile.cell import FRAMEWORKS_OWN
 
 ENTRY = BackendEntry(
@@ -19,6 +20,8 @@ ENTRY = BackendEntry(
     keeps_to_interface=True,
     # PyTorch's thread pools are OpenMP's and MKL's; TensorFlow and JAX have their own.
     decided_by=(
+        TORCH_LAYOUT,
+        TORCH_OPTIMIZER,
         "OMP_*",
         "GLOO_*",
         "GOMP_*",

@@ -3,7 +3,7 @@
 workload (channels last)                      PyTorch (channels first)
 Conv2D kernel (h, w, in, out)            ──►  weight (out, in, h, w)
 Dense kernel (in, out)                   ──►  weight (out, in)
-LayerNorm scale, offset                  ──►  weight, bias
+LayerNorm, batch norm: scale, offset     ──►  weight, bias
 recurrent kernel (in, gates units)       ──►  weight_ih (gates units, in), with the gates in the same order
 recurrent bias                           ──►  bias_ih; the second bias, bias_hh, is zero and not trained
 Dense after Flatten: rows in (h, w, c) order  ──►  columns in (c, h, w) order
@@ -72,9 +72,9 @@ class TorchPositions(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.table = nn.Parameter(torch.empty(tokens, width))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return (batch, tokens, width)."""
-        return x + self.table
+    def forward(self, x: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+        """Return (batch, tokens, width); with `at` (1,), of the one token there."""
+        return x + (self.table[: x.shape[1]] if at is None else self.table[at])
 
 
 class TorchLastToken(nn.Module):  # type: ignore[misc]
@@ -96,6 +96,7 @@ class TorchDecoderBlock(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int, layer: kinds.DecoderBlock) -> None:
         super().__init__()
         self._heads = layer.heads
+        self._gelu = "none" if layer.gelu == "exact" else layer.gelu
         self.norm_1 = nn.LayerNorm(width, eps=layer.epsilon)
         self.qkv = nn.Linear(width, 3 * width)
         self.projection = nn.Linear(width, width)
@@ -103,13 +104,85 @@ class TorchDecoderBlock(nn.Module):  # type: ignore[misc]
         self.up = nn.Linear(width, kinds.MLP_FACTOR * width)
         self.down = nn.Linear(kinds.MLP_FACTOR * width, width)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return (batch, tokens, width)."""
+    def forward(
+        self, x: torch.Tensor, cache: torch.Tensor | None = None, at: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return (batch, tokens, width).
+
+        Args:
+            x: (batch, tokens, width).
+            cache: (2, batch, heads, tokens, width of a head), which gets the keys and values of `x`.
+            at: (1,), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+        """
         qkv = self.qkv(self.norm_1(x)).unflatten(-1, (3, self._heads, -1))
-        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind()
-        seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        query, *keys_and_values = qkv.permute(2, 0, 3, 1, 4).unbind()
+        mask = None
+        if cache is not None:
+            for kept, new in zip(cache.unbind(), keys_and_values, strict=True):
+                if at is None:
+                    kept[:, :, : x.shape[1]].copy_(new)
+                else:
+                    kept.index_copy_(2, at, new)
+        if at is not None:
+            assert cache is not None
+            keys_and_values = list(cache.unbind())
+            mask = torch.arange(cache.shape[3], device=x.device)[None] <= at
+        key, value = keys_and_values
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=mask is None)
         x = x + self.projection(seen.transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norm_2(x))))
+        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate=self._gelu))
+
+
+class TorchTiedLogits(nn.Module):  # type: ignore[misc]
+    """Multiplies with the table of an embedding."""
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, tokens, vocabulary) for (batch, tokens, width)."""
+        return F.linear(x, self.embedding.weight)
+
+
+class TorchNormed(nn.Sequential):  # type: ignore[misc]
+    """A convolution without a bias, and batch norm; named as torchvision's `Conv2dNormActivation` orders them."""
+
+    def __init__(
+        self, inputs: int, filters: int, side: int, stride: int, layer: kinds.ConvolutionStem | kinds.Bottleneck
+    ) -> None:
+        conv = nn.Conv2d(inputs, filters, side, stride=stride, padding=side // 2, bias=False)
+        super().__init__(conv, nn.BatchNorm2d(filters, eps=layer.epsilon, momentum=1 - layer.momentum))
+
+    def parameters_by_name(self, prefix: str = "") -> TorchParameters:
+        """Return where the weights go."""
+        conv, norm = self
+        return {
+            f"{prefix}kernel": (conv.weight, KERNEL_AXES),
+            f"{prefix}scale": (norm.weight, (0,)),
+            f"{prefix}offset": (norm.bias, (0,)),
+        }
+
+
+class TorchBottleneck(nn.Module):  # type: ignore[misc]
+    """See `kit.workloads.workload.Bottleneck`; its parts have the names that their weights begin with."""
+
+    def __init__(self, shape: Shape, layer: kinds.Bottleneck) -> None:
+        super().__init__()
+        inputs, wide = shape[-1], layer.output_shape(shape)[-1]
+        self.narrow = TorchNormed(inputs, layer.filters, 1, 1, layer)
+        self.middle = TorchNormed(layer.filters, layer.filters, 3, layer.stride, layer)
+        self.wide = TorchNormed(layer.filters, wide, 1, 1, layer)
+        if layer.widens(shape):
+            self.shortcut = TorchNormed(inputs, wide, 1, layer.stride, layer)
+        else:
+            self.shortcut = nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, 4 filters, height, width)."""
+        narrow = F.relu(self.narrow(x), inplace=True)
+        middle = F.relu(self.middle(narrow), inplace=True)
+        return F.relu(self.wide(middle).add_(self.shortcut(x)), inplace=True)
 
 
 def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
@@ -117,11 +190,14 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
     modules: list[nn.Module] = []
     image: Shape | None = None  # before the last Flatten, until a layer with weights has taken its rows
     for placed in workload.placed_layers():
+        if isinstance(placed.layer, kinds.TiedLogits):
+            modules.append(TorchTiedLogits(modules[0]))
+            continue
         layer, parameters = _translate(placed)
         modules += layer
         for name, (parameter, axes) in parameters.items():
             array = weights[f"{placed.name}.{name}"]
-            rows = image if name == "kernel" else None
+            rows = image if name == "kernel" and array.ndim == 2 else None  # noqa: PLR2004
             placed_array = array.reshape(*rows, -1).transpose(KERNEL_AXES) if rows else array.transpose(axes)
             with torch.no_grad():
                 parameter.copy_(torch.from_numpy(placed_array).reshape(parameter.shape))
@@ -132,7 +208,7 @@ def build_modules(workload: Workload, weights: Weights) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]:  # noqa: PLR0911 - one a kind of layer
+def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]:  # noqa: PLR0911, PLR0912 - one a kind
     inputs = placed.input_shape[-1]
     match layer := placed.layer:
         case kinds.Dense():
@@ -170,6 +246,22 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]: 
             }
         case kinds.LastToken():
             return [TorchLastToken()], {}
+        case kinds.Embedding():
+            embedding = nn.Embedding(layer.vocabulary, layer.width)
+            return [embedding], {"table": (embedding.weight, (0, 1))}
+        case kinds.ConvolutionStem():
+            stem = TorchNormed(inputs, layer.filters, 7, 2, layer)
+            return [stem, nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)], stem.parameters_by_name()
+        case kinds.Bottleneck():
+            bottleneck = TorchBottleneck(placed.input_shape, layer)
+            normed = [(name, part) for name, part in bottleneck.named_children() if isinstance(part, TorchNormed)]
+            return [bottleneck], {
+                name: parameter
+                for prefix, part in normed
+                for name, parameter in part.parameters_by_name(f"{prefix}_").items()
+            }
+        case kinds.AveragePool():
+            return [nn.AdaptiveAvgPool2d(1), nn.Flatten()], {}
         case _:
             raise ENTRY.untranslated(layer)
 
@@ -180,15 +272,18 @@ def _parameters(module: nn.Linear | nn.LayerNorm) -> TorchParameters:
     return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
 
 
-def build_optimizer(rule: kinds.Optimizer, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return PyTorch's optimizer of that name for what is trained, every hyperparameter given."""
+def build_optimizer(rule: kinds.Optimizer, parameters: Iterable[nn.Parameter], **form: bool) -> torch.optim.Optimizer:
+    """Return PyTorch's optimizer of that name for what is trained, every hyperparameter given.
+
+    `form` chooses its implementation, by PyTorch's own arguments `foreach` and `fused`.
+    """
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     match rule:
         case kinds.SGD(rate):
-            return torch.optim.SGD(trained, lr=rate)
+            return torch.optim.SGD(trained, lr=rate, **form)
         case kinds.RMSprop(rate, rho, epsilon):
-            return torch.optim.RMSprop(trained, lr=rate, alpha=rho, eps=epsilon)
+            return torch.optim.RMSprop(trained, lr=rate, alpha=rho, eps=epsilon, **form)
         case kinds.Adadelta(rate, rho, epsilon):
-            return torch.optim.Adadelta(trained, lr=rate, rho=rho, eps=epsilon)
+            return torch.optim.Adadelta(trained, lr=rate, rho=rho, eps=epsilon, **form)
         case kinds.Adam(rate, beta_1, beta_2, epsilon):
-            return torch.optim.Adam(trained, lr=rate, betas=(beta_1, beta_2), eps=epsilon)
+            return torch.optim.Adam(trained, lr=rate, betas=(beta_1, beta_2), eps=epsilon, **form)

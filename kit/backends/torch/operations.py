@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kit.backends.protocol import DeviceBatch
 from kit.backends.torch.about import ENTRY
-from kit.backends.torch.backend import DEVICES, TorchProgram, set_precision
+from kit.backends.torch.backend import set_precision
+from kit.backends.torch.program import DEVICES, TorchProgram
 from kit.profile.cell import Cell
 from kit.workloads.device_operations import TRIAD_SCALE, square
 from kit.workloads.seeded_arrays import operation_values

@@ -91,10 +91,20 @@ def _flops_of(events: Iterable[Any]) -> float | None:
     flops = 0.0
     for event in events:
         flops += event.flops or 0
-        is_whole = "::" in event.name and not any("::" in part.name for part in event.cpu_children)
-        if is_whole and not event.flops and HEAVY.search(event.name):
+        if _is_heavy(event) and not any(map(_is_heavy, event.cpu_children)) and not _is_counted(event):
             return None
     return flops
+
+
+def _is_heavy(event: Any) -> bool:  # noqa: ANN401 - PyTorch names no type
+    return "::" in event.name and HEAVY.search(event.name) is not None
+
+
+def _is_counted(event: Any) -> bool:  # noqa: ANN401 - PyTorch names no type
+    """Whether an operation has FLOPs, or is a part of another that has them, as of a convolution."""
+    while event is not None and not event.flops:
+        event = event.cpu_parent
+    return event is not None
 
 
 def _is_part(event: Any) -> bool:  # noqa: ANN401 - PyTorch names no type

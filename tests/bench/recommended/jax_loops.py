@@ -16,6 +16,7 @@ OPTIMIZERS = {
     "mlp": optax.rmsprop(1e-3, decay=0.9, eps=1e-7),
     "cnn": optax.adadelta(1e-3, rho=0.95, eps=1e-7),
     "rnn": optax.sgd(1e-2),
+    "resnet50": optax.sgd(1e-2),
 }
 ADAM = optax.adam(1e-3, eps=1e-7)
 

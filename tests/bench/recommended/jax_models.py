@@ -2,13 +2,17 @@
 
 Recurrent ones are nnx.RNN around a cell, https://flax.readthedocs.io/en/stable/api_reference/flax.nnx/nn/recurrent.html
 (of the two LSTM cells the optimized one). The transformer is made like the one of
-https://flax.readthedocs.io/en/latest/examples/vit_training.html, with nnx.make_causal_mask.
+https://flax.readthedocs.io/en/latest/examples/vit_training.html, with nnx.make_causal_mask. ResNet-50 is
+made as in https://github.com/google/flax/blob/main/examples/imagenet/models.py, with its padding written out.
+GPT-2 is made as in
+https://docs.jaxstack.ai/en/latest/JAX_for_LLM_pretraining.html, with its table for the logits, too.
 """
 
 from functools import partial
 
 import jax.numpy as jnp
 from flax import nnx
+from recommended.sizes import DEPTH, DEPTHS, FILTERS, HEADS, LENGTH, VOCABULARY, WIDTH
 
 
 class MLP(nnx.Module):
@@ -139,6 +143,77 @@ class Transformer(nnx.Module):
         return self.linear(self.norm(x)[:, -1])
 
 
+class ResNetBlock(nnx.Module):
+    def __init__(self, inputs, filters, stride, *, rngs):
+        conv = partial(nnx.Conv, use_bias=False, rngs=rngs)
+        norm = partial(nnx.BatchNorm, momentum=0.9, epsilon=1e-5, rngs=rngs)
+        self.conv1, self.norm1 = conv(inputs, filters, (1, 1)), norm(filters)
+        self.conv2, self.norm2 = conv(filters, filters, (3, 3), strides=stride, padding=1), norm(filters)
+        self.conv3, self.norm3 = conv(filters, 4 * filters, (1, 1)), norm(4 * filters)
+        self.needs_projection = stride > 1 or inputs != 4 * filters
+        if self.needs_projection:
+            self.conv_proj, self.norm_proj = conv(inputs, 4 * filters, (1, 1), strides=stride), norm(4 * filters)
+
+    def __call__(self, x):
+        y = nnx.relu(self.norm1(self.conv1(x)))
+        y = nnx.relu(self.norm2(self.conv2(y)))
+        y = self.norm3(self.conv3(y))
+        if self.needs_projection:
+            x = self.norm_proj(self.conv_proj(x))
+        return nnx.relu(x + y)
+
+
+class ResNet50(nnx.Module):
+    def __init__(self, *, rngs):
+        self.conv_init = nnx.Conv(3, FILTERS, (7, 7), strides=2, padding=3, use_bias=False, rngs=rngs)
+        self.bn_init = nnx.BatchNorm(FILTERS, momentum=0.9, epsilon=1e-5, rngs=rngs)
+        blocks, inputs = [], FILTERS
+        for stage, depth in enumerate(DEPTHS):
+            filters = FILTERS * 2**stage
+            for number in range(depth):
+                blocks.append(ResNetBlock(inputs, filters, 2 if stage and not number else 1, rngs=rngs))
+                inputs = 4 * filters
+        self.blocks = nnx.List(blocks)
+        self.linear = nnx.Linear(inputs, 1000, rngs=rngs)
+
+    def __call__(self, x):
+        x = nnx.relu(self.bn_init(self.conv_init(x)))
+        x = nnx.max_pool(x, (3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
+        for block in self.blocks:
+            x = block(x)
+        return self.linear(jnp.mean(x, axis=(1, 2)))
+
+
+class GPT2Block(nnx.Module):
+    def __init__(self, *, rngs):
+        self.norm1 = nnx.LayerNorm(WIDTH, epsilon=1e-5, rngs=rngs)
+        self.attention = nnx.MultiHeadAttention(num_heads=HEADS, in_features=WIDTH, decode=False, rngs=rngs)
+        self.norm2 = nnx.LayerNorm(WIDTH, epsilon=1e-5, rngs=rngs)
+        self.linear1 = nnx.Linear(WIDTH, 4 * WIDTH, rngs=rngs)
+        self.linear2 = nnx.Linear(4 * WIDTH, WIDTH, rngs=rngs)
+
+    def __call__(self, x, mask):
+        x = x + self.attention(self.norm1(x), mask=mask)
+        return x + self.linear2(nnx.gelu(self.linear1(self.norm2(x))))
+
+
+class GPT2(nnx.Module):
+    def __init__(self, *, rngs):
+        self.token_emb = nnx.Embed(VOCABULARY, WIDTH, rngs=rngs)
+        self.pos_emb = nnx.Embed(LENGTH, WIDTH, rngs=rngs)
+        self.blocks = nnx.List([GPT2Block(rngs=rngs) for _ in range(DEPTH)])
+        self.norm = nnx.LayerNorm(WIDTH, epsilon=1e-5, rngs=rngs)
+        self.deterministic = False  # `eval` sets it
+
+    def __call__(self, x):
+        mask = nnx.make_causal_mask(x)
+        x = self.token_emb(x) + self.pos_emb(jnp.arange(x.shape[1])[None])
+        for block in self.blocks:
+            x = block(x, mask)
+        x = self.norm(x)
+        return self.token_emb.attend(x[:, -1] if self.deterministic else x)
+
+
 MODELS = {
     "mlp": MLP,
     "cnn": CNN,
@@ -148,4 +223,6 @@ MODELS = {
     "autoencoder": Autoencoder,
     "dblstm": DBLSTM,
     "transformer": Transformer,
+    "resnet50": ResNet50,
+    "gpt2": GPT2,
 }

@@ -9,7 +9,12 @@ from recommended.loop import Loop
 from recommended.tensorflow_models import MODELS
 
 # Keras' defaults are the workloads' hyperparameters.
-OPTIMIZERS = {"mlp": keras.optimizers.RMSprop, "cnn": keras.optimizers.Adadelta, "rnn": keras.optimizers.SGD}
+OPTIMIZERS = {
+    "mlp": keras.optimizers.RMSprop,
+    "cnn": keras.optimizers.Adadelta,
+    "rnn": keras.optimizers.SGD,
+    "resnet50": keras.optimizers.SGD,
+}
 
 
 def put(inputs, targets):

@@ -12,6 +12,7 @@ OPTIMIZERS = {
     "mlp": lambda parameters: torch.optim.RMSprop(parameters, lr=1e-3, alpha=0.9, eps=1e-7),
     "cnn": lambda parameters: torch.optim.Adadelta(parameters, lr=1e-3, rho=0.95, eps=1e-7),
     "rnn": lambda parameters: torch.optim.SGD(parameters, lr=1e-2),
+    "resnet50": lambda parameters: torch.optim.SGD(parameters, lr=1e-2),
 }
 
 
@@ -22,6 +23,8 @@ def adam(parameters):
 def put(inputs, targets):
     """As torchvision's ToTensor gives them: images channels first, labels int64."""
     inputs = torch.from_numpy(inputs)
+    if not inputs.is_floating_point():
+        return inputs.long(), torch.from_numpy(targets).long().flatten()
     images = inputs.movedim(-1, 1).contiguous() if inputs.ndim == 4 else inputs
     return images.clone(), torch.from_numpy(targets).long()
 
