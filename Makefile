@@ -20,6 +20,8 @@ DOCKER ?= docker
 PYTEST := $(BIN)/python -m pytest
 # Processes that run tests. Tests wait for a third of their time: on two CPUs three processes keep both busy.
 WORKERS ?= 3
+# The marks of what `make test-long` runs.
+LONG ?= slow or docker
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 # --no-deps: the locks are complete, so pip has nothing to resolve. --no-compile: compileall compiles on every core; without
 # it a framework's first import would compile, and the run would report that as import time. -x skips files for newer Pythons.
@@ -46,8 +48,8 @@ test: setup-dev ## Run the tests, without the long ones
 
 test-long: setup-dev ## Run the long tests, and those that need a Docker engine if there is one
 	@# What needs a verdict of a measurement runs alone.
-	$(PYTEST) -n $(WORKERS) --durations=40 -m "(slow or docker) and not quiet"
-	$(PYTEST) --durations=10 -m "(slow or docker) and quiet"
+	$(PYTEST) -n $(WORKERS) --durations=40 -m "($(LONG)) and not quiet"
+	$(PYTEST) --durations=10 -m "($(LONG)) and quiet"
 
 golden: setup-dev ## Write what the commands print now to tests/golden/outputs; `git diff` shows what has changed
 	$(BIN)/python tests/golden/regenerate.py

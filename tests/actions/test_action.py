@@ -29,7 +29,7 @@ FORK = {"github.event.pull_request.head.repo.full_name": "me/fork", "github.repo
 # Beside another test a program's step may take half as long again.
 PLANTED = 1 + float(os.environ.get("KIT_TEST_PLANTED_PCT", "200")) / 100
 LESS, MORE = 200, round(200 * PLANTED)
-ROUNDS = "4" if PLANTED > 2 else "20"
+ROUNDS = "3" if PLANTED > 2 else "20"
 OURS = "github-actions[bot]"
 WORK = """
 import numpy as np

@@ -161,7 +161,7 @@ def test_later_rounds_reuse_what_the_first_compiled(tmp_path):
     pytest.importorskip("jax")
     (tmp_path / "compiles.py").write_text(COMPILES)
     (tmp_path / "tmp").mkdir()
-    suite, shares = short_suite(tmp_path, 3, "compiles.py"), {}
+    suite, shares = short_suite(tmp_path, 2, "compiles.py"), {}
     for name, options in (("anew", ()), ("reused", ("--reuse-compiled",))):
         done = kit(tmp_path, "run", suite, *options, "--out", f"{name}.json", TMPDIR=str(tmp_path / "tmp"))
         assert done.returncode == 0, done.stderr
@@ -178,7 +178,7 @@ def test_later_rounds_reuse_what_the_first_compiled(tmp_path):
     assert "reuse_compiled" in [note["what"]["code"] for note in document["notes"]]
     assert list((tmp_path / "tmp").iterdir()) == []
     # Networks of the kit, too, which otherwise never start from what was compiled earlier.
-    words = ("--quick", "--backend", "jax", "--workload", "mlp", "--task", "infer", "--rounds", "3", "--no-energy")
+    words = ("--quick", "--backend", "jax", "--workload", "mlp", "--task", "infer", "--rounds", "2", "--no-energy")
     done = kit(tmp_path, "run", *words, "--data", "synthetic", "--reuse-compiled", "--out", "network.json")
     assert done.returncode == 0, done.stderr
     launches = read_profile(tmp_path / "network.json").cells[0].launches

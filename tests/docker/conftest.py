@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,26 @@ def image(client):
         return client.images.get(named).tags[0]
     subprocess.run(["make", "image-cpu", "IMAGE=steadykit:test"], cwd=ROOT, check=True, timeout=BUILD_S)
     return client.images.get("steadykit:test").tags[0]
+
+
+@pytest.fixture(scope="session")
+def lean_image(client):
+    """Build the image of a target without frameworks: `lean_image(target) -> name`."""
+    built = set()
+
+    def build(target):
+        name = f"steadykit:test-lean-{target}"
+        if name not in built:
+            flags = shlex.split(os.environ.get("DOCKER_BUILD_FLAGS", ""))
+            words = ["--build-arg", "FRAMEWORKS=none", "--tag", name, "--file", f"Dockerfile.{target}", "."]
+            command = [os.environ.get("DOCKER", "docker"), "build", *flags, *words]
+            subprocess.run(command, cwd=ROOT, env={**os.environ, "DOCKER_BUILDKIT": "1"}, check=True, timeout=BUILD_S)
+            built.add(name)
+        return name
+
+    yield build
+    for name in built:
+        client.images.remove(name)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`kit launch` as a user runs it: a process of its own, the real engine, the real image."""
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -10,14 +9,14 @@ import time
 
 import pytest
 from kit_process import kit
+from numpy_program import RESUMED, numpy_program
 
 from kit.engine.container import LABEL
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.docker
 
-ONE = ("--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic")
-SHORT = ("--quick", *ONE, "--rounds", "1")
+SHORT = ("--quick", "--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic", "--rounds=1")
 ENDS_S = 120
 
 
@@ -38,7 +37,7 @@ def begun(image, tmp_path):
 
     def begin(out, *arguments):
         process = subprocess.Popen(
-            command(image, *arguments, "--quick", *ONE, "--rounds", "50", "--out", out),
+            command(image, *arguments, *numpy_program(tmp_path, 50), "--out", out),
             cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         started.append(process)
@@ -93,9 +92,9 @@ def test_an_interrupt_leaves_a_run_that_resume_finishes(begun, launch, client, i
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=ENDS_S)
     assert process.returncode == 130
-    assert f"`kit launch cpu --image {image} --resume --out" in stderr
+    assert f"`kit launch cpu --image {image} {' '.join(RESUMED)} --resume --out" in stderr
     assert containers(client) == []
-    ended = launch("--resume", "--out", "run.json", "--budget", "1")
+    ended = launch(*RESUMED, "--resume", "--out", "run.json", "--budget", "1")
     assert ended.returncode == 0, ended.stderr
     assert len({kept.round for kept in read_profile(tmp_path / "run.json").cells[0].launches}) > 1
 
@@ -105,7 +104,7 @@ def test_a_killed_client_takes_its_container_with_it_and_nothing_finished_is_los
     process.kill()
     wait_for(lambda: containers(client) == [])
     kept = len(list((tmp_path / "run.json.rounds").glob("r0*.json")))
-    ended = launch("--resume", "--out", "run.json", "--budget", "1")
+    ended = launch(*RESUMED, "--resume", "--out", "run.json", "--budget", "1")
     assert ended.returncode == 0, ended.stderr
     assert len(read_profile(tmp_path / "run.json").cells[0].launches) > kept
 
@@ -119,7 +118,7 @@ def test_too_little_memory_is_named_with_what_to_do(launch, tmp_path):
 def test_two_images_take_turns(client, image, tmp_path):
     client.images.get(image).tag("steadykit", "test-other")
     variants = ("--variant", f"old:image={image}", "--variant", "new:image=steadykit:test-other")
-    done = kit(tmp_path, "run", *SHORT, *variants, "--out", "ab.json", timeout_s=ENDS_S)
+    done = kit(tmp_path, "run", *numpy_program(tmp_path, 1), *variants, "--out", "ab.json", timeout_s=ENDS_S)
     client.images.remove("steadykit:test-other")
     assert done.returncode == 0, done.stderr
     profile = read_profile(tmp_path / "ab.json")
@@ -147,16 +146,8 @@ def test_what_cannot_be_is_one_line(image, tmp_path, words, says):
 
 
 @pytest.mark.parametrize("target", ["gpu", "tpu"])
-def test_a_lean_image_without_frameworks_says_what_it_lacks(client, request, target):
-    flags = shlex.split(os.environ.get("DOCKER_BUILD_FLAGS", ""))
-    name = f"steadykit:test-lean-{target}"
-    docker = os.environ.get("DOCKER", "docker")
-    subprocess.run(
-        [docker, "build", *flags, "--build-arg", "FRAMEWORKS=none", "--tag", name, "-f", f"Dockerfile.{target}", "."],
-        cwd=request.config.rootpath, env={**os.environ, "DOCKER_BUILDKIT": "1"}, check=True,
-    )  # fmt: skip
+def test_a_lean_image_without_frameworks_says_what_it_lacks(client, lean_image, target):
     shown = client.containers.run(
-        name, ["doctor"], remove=True, network_mode="none", read_only=True, tmpfs={"/profiles": ""}
+        lean_image(target), ["doctor"], remove=True, network_mode="none", read_only=True, tmpfs={"/profiles": ""}
     ).decode()
     assert shown.count("not installed") >= 3
-    client.images.remove(name)

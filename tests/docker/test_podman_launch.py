@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from kit_process import REPOSITORY
+from numpy_program import RESUMED, numpy_program
 
 from kit.profile.store import read_profile
 
 pytestmark = pytest.mark.docker
 
-SHORT = ("--quick", "--workload", "mlp", "--task", "infer", "--backend", "torch", "--data", "synthetic")
 ENDS_S = 200
 
 
@@ -61,6 +61,12 @@ def python(as_user, user):
     if tried.returncode:
         pytest.skip(f"{python} -m kit is not for this user: {tried.stderr.strip().splitlines()[-1]}")
     return python
+
+
+@pytest.fixture(scope="module")
+def image(lean_image):
+    """An image without frameworks: Podman takes a minute to load one that has them."""
+    return lean_image("tpu")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +125,7 @@ def outcome(process):
 
 def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, loaded, user, folder):
     cpu = max(os.sched_getaffinity(0))
-    process = launch("--cpuset", str(cpu), *SHORT, "--rounds", "50", "--out", "run.json")
+    process = launch("--cpuset", str(cpu), *numpy_program(folder, 50), "--out", "run.json")
     end = time.monotonic() + ENDS_S
     while not list(folder.glob("run.json.rounds/r0*.json")):
         assert process.poll() is None, process.stderr.read()
@@ -128,7 +134,7 @@ def test_a_terminated_run_is_finished_by_resume_and_its_service_ends(launch, loa
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=ENDS_S)
     assert "kit launch cpu --engine podman" in stderr
-    outcome(launch("--cpuset", str(cpu), "--resume", "--out", "run.json", "--budget", "1"))
+    outcome(launch("--cpuset", str(cpu), *RESUMED, "--resume", "--out", "run.json", "--budget", "1"))
     profile = read_profile(folder / "run.json")
     identity, launches = profile.identity, profile.cells[0].launches
     assert len({launch.round for launch in launches}) > 1

@@ -58,8 +58,8 @@ def test_two_nodes_compute_what_one_device_does_and_the_profile_says_where(job, 
 
 @pytest.mark.slow
 def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path):
-    running = job(*RUN, "plain", *OVER, "--rounds", "3")
-    assert waited(lambda: "round 1 of 3 done" in output(tmp_path), ENDS_S), output(tmp_path)
+    running = job(*RUN, "plain", *OVER, "--rounds", "2")
+    assert waited(lambda: "round 1 of 2 done" in output(tmp_path), ENDS_S), output(tmp_path)
     assert waited(ranks_on_n2)
     try:
         lose(*ranks_on_n2())
@@ -74,7 +74,7 @@ def test_a_node_that_dies_is_named_and_another_allocation_resumes(job, tmp_path)
     assert job("run", "--resume", "--out", "two.json").wait(ENDS_S) == 0, output(tmp_path)
     # Rounds that others disturbed are measured again.
     resumed = failures_of(tmp_path / "two.json")
-    assert set(resumed) == {None} and len(resumed) >= 3
+    assert set(resumed) == {None} and len(resumed) >= 2
     assert ranks_on_n2() == []
 
 

@@ -29,7 +29,7 @@ def more(batch, device):
 def broken(batch, device):
     raise ValueError("planted")
 
-SHORT = dict(rounds=4, quick=True, energy_s=0, batch=16, at_most_slower_pct=50)
+SHORT = dict(rounds=3, quick=True, energy_s=0, batch=16, at_most_slower_pct=50)
 
 def test_slower(steadykit):
     steadykit.compare({"old": once, "new": more}, **SHORT)
