@@ -40,6 +40,7 @@ VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 
 # The Python types that a value of a type may have in TOML, and what to write for it.
 TOML_KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
+    types.BoolType: (bool, "true or false"),
     types.IntType: (int, "a whole number"),
     types.FloatType: ((int, float), "a number"),
     types.StrType: (str, "text in quotes"),
@@ -331,7 +332,7 @@ def _mistakes_in(value: Any, kind: types.Type, path: TomlPath) -> Iterator[tuple
         fitting = [member for member in kind.types if isinstance(value, TOML_KINDS.get(type(member), ((), ""))[0])]
         kind = (fitting or list(kind.types))[0]
     fitting_types, right = TOML_KINDS[type(kind)]
-    is_fit = isinstance(value, fitting_types) and not isinstance(value, bool)
+    is_fit = isinstance(value, fitting_types) and isinstance(value, bool) == isinstance(kind, types.BoolType)
     text = "a table" if isinstance(value, dict) else msgspec.json.encode(value).decode()
     shown = text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
     if isinstance(kind, types.LiteralType) and value not in kind.values:

@@ -10,7 +10,7 @@ from kit.profile.schema import PART
 from kit.suites.groups import plan_bundles, plan_groups
 from kit.suites.plan import plan_cells, requested_suite
 from kit.suites.run_request import RunRequest
-from kit.suites.suite import Axes, Suite, load_suite
+from kit.suites.suite import Axes, Suite, SuiteError, load_suite
 from kit.suites.suite import __file__ as suites_file
 
 FILE = Path(suites_file).with_name("tuned.toml")
@@ -99,3 +99,17 @@ def test_a_cell_that_is_compared_twice_has_a_worker_of_each_group():
     assert [len(bundle.workers) for bundle in bundles] == [1, 1, 2]
     with pytest.raises(ValueError, match=r"no axis 'bakend'; .*did you mean backend"):
         Suite(name="x", title="x", also_compare=["bakend"], cells=Axes(workloads=["mlp"], backends=["torch"]))
+
+
+@pytest.mark.parametrize(
+    ("lines", "mistake"),
+    [
+        ("only_if_named = 3", "line 6: cells.only_if_named is 3; give true or false"),
+        ('only_if_named = true\ntasks = ["trian"]', 'line 7: cells.tasks[0] is "trian"'),
+    ],
+)
+def test_a_mistake_beside_a_truth_value_is_the_one_that_is_named(tmp_path, lines, mistake):
+    path = tmp_path / "own.toml"
+    path.write_text(f'name = "own"\ntitle = "x"\n[cells]\nworkloads = ["mlp"]\nbackends = ["jax"]\n{lines}\n')
+    with pytest.raises(SuiteError, match=re.escape(mistake)):
+        load_suite(str(path))
