@@ -93,7 +93,10 @@ class Layer(msgspec.Struct, frozen=True):
         return None if self.weights(shape) else Products(0)
 
     def kept(self, shape: Shape) -> int:
-        """Return how many numbers its parts make of a sample of `shape`, which a backward pass needs again."""
+        """Return how many numbers its products make of a sample of `shape`, which a backward pass needs again.
+
+        Norms and activations are left out: a compiler makes them again.
+        """
         return math.prod(self.output_shape(shape)) if self.weights(shape) else 0
 
 
@@ -178,8 +181,8 @@ class ConvolutionStem(Layer, frozen=True):
         return Products(math.prod(map(_halved, shape[:2])) * self.filters * 7 * 7 * shape[-1])
 
     def kept(self, shape: Shape) -> int:
-        """Return the numbers of convolution and norm, and those of the maximum."""
-        return 2 * math.prod(map(_halved, shape[:2])) * self.filters + math.prod(self.output_shape(shape))
+        """Return the numbers of the convolution."""
+        return math.prod(map(_halved, shape[:2])) * self.filters
 
 
 class Bottleneck(Layer, frozen=True):
@@ -226,10 +229,10 @@ class Bottleneck(Layer, frozen=True):
         return Products(outer, middle, winograd=middle if self.stride == 1 else 0)
 
     def kept(self, shape: Shape) -> int:
-        """Return the numbers of each convolution and each norm."""
+        """Return the numbers of each convolution."""
         before, after = math.prod(shape[:2]), math.prod(self.output_shape(shape)[:2])
         wide = BOTTLENECK_FACTOR * self.filters * (2 if self.widens(shape) else 1)
-        return 2 * (before * self.filters + after * self.filters + after * wide)
+        return before * self.filters + after * self.filters + after * wide
 
 
 class AveragePool(Layer, frozen=True):
@@ -432,8 +435,8 @@ class DecoderBlock(Layer, frozen=True):
         return Products(dense, 2 * tokens**2 * width)
 
     def kept(self, shape: Shape) -> int:
-        """Return the numbers of both norms, the four Dense layers, GELU and attention, whose weights are made anew."""
-        return (2 + 3 + 1 + 1 + 2 * MLP_FACTOR + 1) * math.prod(shape)
+        """Return the numbers of the four Dense layers and of attention, whose weights are made anew."""
+        return (3 + 1 + 1 + MLP_FACTOR + 1) * math.prod(shape)
 
 
 class LastToken(Layer, frozen=True):
