@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 from kit.backends import backend_catalog
+from kit.backends.protocol import Program
 from kit.errors import KitError
 from kit.profile.fields import reason
 from kit.profile.schema import Compilations
@@ -20,7 +21,7 @@ from kit.worker.__main__ import main
 load_own = backend_catalog.load
 
 
-class RecommendedProgram:
+class RecommendedProgram(Program):
     """A recommended loop. See `kit.backends.protocol.Program`; it traces and compiles in its first step."""
 
     def __init__(self, loops, cell, parameters) -> None:
