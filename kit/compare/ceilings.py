@@ -23,7 +23,7 @@ from kit.profile.schema import Profile
 from kit.workloads.device_operations import EMPTY, MIB, OPERATIONS, is_operation, networks_among, work_of
 
 if TYPE_CHECKING:
-    from kit.workloads.workload import Cost
+    from kit.workloads.step_cost import Cost
 
 Bound = Literal["compute", "memory", "dispatch", "input"]
 
@@ -121,7 +121,7 @@ def cost(cell: Cell) -> Cost | None:
 @lru_cache(maxsize=1024)
 def _cost(name: str, parameters: tuple[tuple[str, int], ...], *conditions: object) -> Cost | None:
     # The catalog of networks takes a tenth of a second to import; most tables do not need it.
-    from kit.workloads.workload import cost_of
+    from kit.workloads.step_cost import cost_of
     from kit.workloads.workload_catalog import WORKLOADS, WorkloadError, workload
 
     if name not in WORKLOADS:

@@ -20,7 +20,7 @@ from kit.runner.worker_spec import GPU_SHARE
 from kit.sensors.nvml import memory_b
 from kit.workloads.device_operations import is_operation
 from kit.workloads.seeded_arrays import POOL_BATCHES_MIN
-from kit.workloads.workload import FLOAT32_B, least_memory_b
+from kit.workloads.step_cost import FLOAT32_B, least_memory_b
 from kit.workloads.workload_catalog import workload
 
 GIB = 1 << 30

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
-from kit.workloads.workload import SGD, Bottleneck, Workload, cost_of
+from kit.workloads.step_cost import cost_of
+from kit.workloads.workload import SGD, Bottleneck, Workload
 
 # Losses recorded per launch: long enough for a wrong gradient to show. Of 36 pairs of correct programs 7 differed by
 # more than the tolerance within 16 losses, 1 within 8: updates enlarge rounding (docs/trust/measurements.md).

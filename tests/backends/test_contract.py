@@ -6,7 +6,7 @@ import small_workloads as small
 
 from kit.backends.backend_catalog import CATALOG
 from kit.backends.protocol import kernel_ops
-from kit.workloads.workload import cost_of
+from kit.workloads.step_cost import cost_of
 from kit.workloads.workload_catalog import WORKLOADS, workload
 
 pytestmark = pytest.mark.frameworks

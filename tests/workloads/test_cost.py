@@ -2,6 +2,7 @@
 
 import pytest
 
+from kit.workloads.step_cost import cache_b, cost_of, least_memory_b
 from kit.workloads.workload import (
     LSTM,
     SGD,
@@ -22,9 +23,6 @@ from kit.workloads.workload import (
     TiedLogits,
     Weight,
     Workload,
-    cache_b,
-    cost_of,
-    least_memory_b,
 )
 from kit.workloads.workload_catalog import workload
 

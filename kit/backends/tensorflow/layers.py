@@ -66,7 +66,8 @@ class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         key, value = attention.key_dense(normed), attention.value_dense(normed)
         begin, count = (0, x.shape[1]) if at is None else (at, 1)
         for kept, new in zip(cache, (key, value), strict=True):
-            kept[:, begin : begin + count].assign(new)
+            # A variable takes over what fills it, and copies what goes into a part of it.
+            (kept if count == kept.shape[1] else kept[:, begin : begin + count]).assign(new)
         mask = None
         if at is not None:
             key, value = (tf.convert_to_tensor(kept) for kept in cache)
