@@ -64,8 +64,8 @@ COLLECTIVE_PACK_B = _variable("KIT_COLLECTIVE_PACK_B", "variant", "0: one pack f
     "Sets the bytes in one pack of gradients in TensorFlow. TensorFlow can average a pack while it computes later "
     "gradients.")  # fmt: skip
 TORCH_OPTIMIZER = _variable("KIT_TORCH_OPTIMIZER", "variant", "PyTorch chooses",
-    "Chooses the implementation of PyTorch's optimizer: `for-loop`, `foreach` or `fused`.")  # fmt: skip
-TORCH_LAYOUT = _variable("KIT_TORCH_LAYOUT", "variant", "`channels_last` on a CPU, else `channels_first`",
+    "Chooses the implementation of PyTorch's optimizer: `foreach` or `fused`.")  # fmt: skip
+TORCH_LAYOUT = _variable("KIT_TORCH_LAYOUT", "variant", "`channels_first` on a GPU but for bfloat16",
     "Chooses how PyTorch keeps images and the weights of convolutions in memory: `channels_last` or `channels_first`.",
 )  # fmt: skip
 JAX_DONATE = _variable("KIT_JAX_DONATE", "variant", "1",

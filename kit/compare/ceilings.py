@@ -169,7 +169,7 @@ def reach_of(
         bounds["dispatch"] = empty[0].step_ns, empty[0]
     copies = named("copy_in", here)
     if copies and cell.feed == "host" and cell.device != "cpu":
-        from kit.workloads.workload import FLOAT32_B
+        from kit.workloads.step_cost import FLOAT32_B
         from kit.workloads.workload_catalog import workload
 
         network = workload(cell.workload, cell.parameters)

@@ -7,6 +7,7 @@ framework keeps beside that is not known: a cell that passes may still run out o
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -49,15 +50,10 @@ def forecast_b(cell: Cell) -> int:
 
 
 def largest_batch(cell: Cell, available_b: int) -> int:
-    """Return the largest batch whose forecast fits; 0: none does."""
-    fits, too_large = 0, cell.batch
-    while too_large - fits > 1:
-        between = (fits + too_large) // 2
-        if forecast_b(replace(cell, batch=between)) <= available_b:
-            fits = between
-        else:
-            too_large = between
-    return fits
+    """Return the largest batch whose forecast fits, a multiple of the devices; 0: none does."""
+    each = range(1, -(-cell.batch // cell.devices))  # device's share, in ascending order as the forecast
+    fitting = bisect_right(each, available_b, key=lambda share: forecast_b(replace(cell, batch=share * cell.devices)))
+    return fitting * cell.devices
 
 
 def _memory_b(kind: str) -> int | None:

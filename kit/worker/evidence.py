@@ -336,6 +336,9 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
     """
     workload, pool = inputs.workload, inputs.pool
     weights = initial_weights(workload, seed)
+    if not cell.traits.trains:
+        # A forward pass would not show what a scale of zero multiplies.
+        weights |= {name: np.ones_like(scale) for name, scale in weights.items() if name.endswith("_scale")}
     program = backend.build(parity_form(workload), cell, weights, seed)
     program.trace()
     program.compile()
@@ -345,7 +348,8 @@ def record_parity(backend: Backend, inputs: Inputs, cell: Cell, seed: int) -> La
     # Decoding goes on from one step to the next.
     answer = program.put(batches[0]) if cell.task == "decode" else None
     for batch in map(inputs.part, batches):
-        output = program.step(answer or (program.put(batch) if cell.feed == "device" else batch))
+        fed = answer if answer is not None else program.put(batch) if cell.feed == "device" else batch
+        output = program.step(fed)
         program.synchronize()
         values = program.to_host(output)
         losses.append(float(values) if values.ndim == 0 else _loss_of(workload, values, batch))

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from kit.profile.cell import TASKS, Task
-from kit.workloads.workload import DecoderBlock, PlacedLayer, Products, STATES, TiedLogits, Workload
+from kit.workloads.workload import STATES, DecoderBlock, PlacedLayer, Products, TiedLogits, Workload
 
 FLOAT32_B, BFLOAT16_B = 4, 2
 # Winograd's F(4x4, 3x3) takes a quarter of a convolution's multiply-adds (Lavin and Gray 2016, "Fast algorithms for
@@ -50,15 +50,23 @@ def cost_of(workload: Workload, task: Task, batch: int, precision: str) -> Cost 
         least += of_layer * (1 - (1 - 1 / WINOGRAD) * products.winograd / max(1, products.total))
         is_first = is_first and not placed.weights
         weights += sum(math.prod(weight.shape) for weight in placed.weights.values())
-        if placed.weights:
-            tokens = workload.input_shape[0] if task == "decode" else 1
+        if placed.weights or products.total:
+            # What is left of all tokens: the one of a step, or the last one's logits.
+            is_one = task == "decode" or (isinstance(placed.layer, TiedLogits) and not trains)
+            tokens = workload.input_shape[0] if is_one else 1
             outputs += math.prod(placed.layer.output_shape(placed.input_shape)) // tokens
     activation_b = BFLOAT16_B if precision == "bfloat16" else FLOAT32_B
     moved_b = batch * (math.prod(workload.input_shape) * FLOAT32_B + (4 if trains else 2) * outputs * activation_b)
     if task == "decode":
         moved_b = batch * 2 * outputs * activation_b + cache_b(workload, batch, precision)  # the cache is read
     states = 2 * (2 + STATES[type(workload.optimizer)]) if trains else 1
-    return Cost(flops, least, float(moved_b + states * weights * FLOAT32_B))
+    return Cost(flops, least, float(moved_b + states * weights * _weight_b(workload, task, precision)))
+
+
+def _weight_b(workload: Workload, task: Task, precision: str) -> int:
+    """Return the bytes of a weight: networks of tokens answer in bfloat16 with weights of that type."""
+    answers = workload.takes_tokens and not TASKS[task].trains
+    return BFLOAT16_B if answers and precision == "bfloat16" else FLOAT32_B
 
 
 def _of_one_token(placed: PlacedLayer, products: Products) -> Products:
@@ -77,17 +85,20 @@ def cache_b(workload: Workload, batch: int, precision: str) -> int:
 def least_memory_b(workload: Workload, task: Task, batch: int, precision: str) -> int:
     """Return the fewest bytes that a program keeps on its device, whatever its framework.
 
-    train   weights, gradients, optimizer state, and what each layer's parts make of the batch for the backward pass
-    infer   weights, and the largest of what the layers make of the batch
+    train   weights, optimizer state, and the larger of gradients and what each layer's parts make of the batch for the
+            backward pass: a gradient comes as what it was made from goes
+    infer   weights, the largest output of a layer, and the keys and values
     decode  weights and the cache
     """
     activation_b = BFLOAT16_B if precision == "bfloat16" else FLOAT32_B
     placed = list(workload.placed_layers())
     weights = sum(math.prod(weight.shape) for each in placed for weight in each.weights.values())
-    made = [each.layer.kept(each.input_shape) for each in placed]
-    arrays = 2 + STATES[type(workload.optimizer)] if TASKS[task].trains else 1
-    if workload.takes_tokens and task == "infer":
-        made[-1] //= workload.input_shape[0]  # the logits of the last token alone
-    kept = {"decode": 0, "infer": max(made)}.get(task, sum(made))
-    cached_b = cache_b(workload, batch, precision) if workload.takes_tokens and not TASKS[task].trains else 0
-    return arrays * weights * FLOAT32_B + batch * kept * activation_b + cached_b
+    weights_b = weights * _weight_b(workload, task, precision)
+    if TASKS[task].trains:
+        kept_b = batch * sum(each.layer.kept(each.input_shape) for each in placed) * activation_b
+        return (1 + STATES[type(workload.optimizer)]) * weights_b + max(weights_b, kept_b)
+    if task == "decode":
+        return weights_b + cache_b(workload, batch, precision)
+    # Of the logits of a network of tokens only the last token's are made.
+    made = [math.prod(each.layer.output_shape(each.input_shape)) for each in placed if each.weights]
+    return weights_b + batch * max(made) * activation_b + cache_b(workload, batch, precision)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 import traceback
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache, partial
@@ -23,6 +24,7 @@ from kit.backends.backend_catalog import BackendError, load, load_operations
 from kit.backends.program.backend import device_of
 from kit.suites.plan import plan_cells
 from kit.suites.suite import Axes, Suite
+from kit.worker.numbers import counted
 from kit.workloads.made_data import synthetic
 from kit.workloads.parity_proof import PARITY_BATCH, parity_form
 from kit.workloads.seeded_arrays import batch_pool, initial_weights
@@ -109,17 +111,18 @@ class Exercise:
             program.predict(small.random_batches(network, batch=3)[0])
         return losses, built, program.compilations()
 
-    def outputs(self, name, precision="float32", feed="device"):
+    def outputs(self, name, precision="float32", feed="device", mode=None):
         """What the forward pass of a small network gives, and the kernels that ran."""
-        network = small.NETWORKS[name]
-        program = self._build(network, small.moved_weights(network), task="infer", precision=precision, feed=feed)
+        network, chosen = small.NETWORKS[name], {"precision": precision, "feed": feed, "compile_mode": mode}
+        program = self._build(network, small.moved_weights(network), task="infer", **chosen)
         outputs = self._run(program, small.random_batches(network), put=feed == "device")
         return outputs, program.kernels()
 
-    def decoded(self, precision):
+    def decoded(self, precision, mode=None):
         """Logits of some tokens more than an answer has."""
         network = small.SMALL_GPT
-        program = self._build(network, small.moved_weights(network), task="decode", precision=precision)
+        chosen = {"precision": precision, "compile_mode": mode}
+        program = self._build(network, small.moved_weights(network), task="decode", **chosen)
         program.trace()
         program.compile()
         answer = program.put(small.random_batches(network)[0])
@@ -129,6 +132,28 @@ class Exercise:
             program.synchronize()
             outputs.append(program.to_host(output))
         return np.array(outputs)
+
+    def decoding_s(self, mode):
+        """Seconds of each step of an answer behind its first, and of each step of another answer."""
+        network = small.SMALL_GPT
+        program = self._build(network, small.moved_weights(network), task="decode", compile_mode=mode)
+        program.trace()
+        program.compile()
+        batch, steps = program.put(small.random_batches(network)[0]), network.input_shape[0] - network.prompt
+        ends = []
+        for _ in range(2 * steps):
+            program.step(batch)
+            program.synchronize()
+            ends.append(time.perf_counter())
+        taken = np.diff(ends)
+        return taken[: steps - 1], taken[steps - 1 :]
+
+    def state_numbers(self, precision):
+        """How many numbers the state of a decoding program has, and how many weights the network."""
+        network = small.SMALL_GPT
+        weights = small.moved_weights(network)
+        program = self._build(network, weights, task="decode", precision=precision)
+        return counted(program.state(1 << 20)).numbers, sum(array.size for array in weights.values())
 
     def losses(self, name, precision="float32", feed="device"):
         """What training steps of a small network give, dropout off."""

@@ -42,7 +42,7 @@ def test_training_begins_with_the_loss_of_the_formula(exercised, name):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
-    """Each step's logits are those of a whole sequence; behind the last place the answer begins again."""
+    """Each step's logits are those of a whole sequence; behind the last place its first one is written again."""
     network, steps = small.SMALL_GPT, exercised.answer("decoded", precision)
     weights, sequence = small.moved_weights(network), small.random_batches(network)[0].inputs[:, : network.prompt]
     answered = network.input_shape[0] - network.prompt
@@ -56,7 +56,32 @@ def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
             assert np.abs(step - logits).max() > ROUNDED
             logits = step
     if precision == "float32":
-        np.testing.assert_array_equal(steps[answered:], steps[: len(steps) - answered])
+        # The token that came last stands at the first place, and sees the prompt alone.
+        first = np.concatenate([sequence[:, : network.prompt], logits.argmax(-1)[:, None]], axis=1)
+        logits = reference.forward(network, weights, first)[:, -1]
+        np.testing.assert_allclose(steps[answered], logits, atol=FLOAT32_TOLERANCE)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile")])
+def test_a_compiler_answers_as_the_default_mode_does(exercise_of, name, mode):
+    exercised = exercise_of(name)
+    written = exercised.answer("decoded", "float32", mode)
+    np.testing.assert_allclose(written, exercised.answer("decoded", "float32"), atol=FLOAT32_TOLERANCE)
+    read, _ = exercised.answer("outputs", "small_gpt", "float32", "device", mode)
+    np.testing.assert_allclose(read, exercised.answer("outputs", "small_gpt")[0], atol=FLOAT32_TOLERANCE)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile"), ("jax", "jit")])
+def test_a_place_of_an_answer_is_not_compiled_anew(exercise_of, name, mode):
+    """A compilation takes hundreds of times as long as a step."""
+    first, again = exercise_of(name).answer("decoding_s", mode)
+    assert np.median(first) < 20 * np.median(again)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_numbers_of_answers_are_found(exercised, precision):
+    numbers, weights = exercised.answer("state_numbers", precision)
+    assert numbers == weights
 
 
 @pytest.mark.parametrize("rule", small.RULES)

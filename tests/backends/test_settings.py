@@ -10,14 +10,13 @@ pytestmark = pytest.mark.frameworks
 # What a variant sets for PyTorch -> foreach and fused of its optimizer; whether weights and inputs are channels last.
 TORCH = {
     (): (None, None, True, True),
-    (("KIT_TORCH_OPTIMIZER", "for-loop"),): (False, False, True, True),
     (("KIT_TORCH_OPTIMIZER", "foreach"),): (True, None, True, True),
     (("KIT_TORCH_OPTIMIZER", "fused"),): (None, True, True, True),
     (("KIT_TORCH_LAYOUT", "channels_first"),): (None, None, False, False),
     (("KIT_TORCH_LAYOUT", "channels_last"), ("KIT_TORCH_OPTIMIZER", "fused")): (None, True, True, True),
 }
 REFUSED = [
-    ("torch", "KIT_TORCH_OPTIMIZER", "fussed", "choose from for-loop, foreach, fused; did you mean fused?"),
+    ("torch", "KIT_TORCH_OPTIMIZER", "fussed", "choose from foreach, fused; did you mean fused?"),
     ("torch", "KIT_TORCH_LAYOUT", "last", "choose from channels_last, channels_first"),
     ("jax", "KIT_JAX_DONATE", "no", "choose from 0, 1"),
 ]
@@ -57,7 +56,3 @@ def test_an_optimizer_without_a_fused_form_is_refused_in_one_line(exercise_of):
     refusal = exercise_of("torch").answer("refused_choice", (("KIT_TORCH_OPTIMIZER", "fused"),), "rmsprop")
     assert "has no fused RMSprop here" in refusal
     assert refusal.endswith("leave KIT_TORCH_OPTIMIZER out") and "\n" not in refusal
-
-
-def test_the_loop_is_chosen_of_an_optimizer_that_has_no_fused_form(exercise_of):
-    assert exercise_of("torch").answer("chosen", (("KIT_TORCH_OPTIMIZER", "for-loop"),), "rmsprop")[2][0] is False

@@ -74,9 +74,9 @@ class JaxBackend:
         jax.config.update("jax_enable_compilation_cache", bool(os.environ.get(COMPILE_CACHE)))
         set_precision(cell)
         mesh = Mesh(cell.device, *self._joined)
-        if not workload.takes_tokens or cell.traits.trains:
-            return JaxProgram(workload, cell, weights, seed, mesh)
-        return (JaxDecoding if cell.task == "decode" else JaxPrefill)(workload, cell, weights, seed, mesh)
+        answers = JaxDecoding if cell.task == "decode" else JaxPrefill
+        program = answers if workload.takes_tokens and not cell.traits.trains else JaxProgram
+        return program(workload, cell, weights, seed, mesh)
 
 
 def set_precision(cell: Cell) -> None:

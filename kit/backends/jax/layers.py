@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
@@ -19,6 +20,7 @@ from kit.workloads.workload import PlacedLayer, Workload
 Step: TypeAlias = nnx.Module | Callable[[jax.Array], jax.Array]
 # The workload's name of a weight -> the parameter, or several parameters that divide its last axis.
 FlaxParameters: TypeAlias = dict[str, list[nnx.Param]]
+KeysAndValues: TypeAlias = tuple[jax.Array, jax.Array]
 
 ACTIVATIONS: dict[str, list[Step]] = {"linear": [], "relu": [nnx.relu], "tanh": [nnx.tanh], "sigmoid": [nnx.sigmoid]}
 WEIGHT_NAMES = ("kernel", "bias")  # nnx.Linear and nnx.Conv use the workload's names
@@ -88,25 +90,24 @@ class FlaxDecoderBlock(nnx.Module):  # type: ignore[misc]
         """Return (batch, tokens, width)."""
         return self._after(x, self.attention(self.norm_1(x), mask=nnx.make_causal_mask(x[..., 0])))
 
-    def with_cache(self, x: jax.Array, cache: jax.Array, at: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-        """Return (batch, tokens, width), and the cache with the keys and values of `x` in it.
+    def with_cache(
+        self, x: jax.Array, cache: KeysAndValues | None = None, at: jax.Array | None = None
+    ) -> tuple[jax.Array, KeysAndValues]:
+        """Return (batch, tokens, width), and the keys and values, each (batch, tokens, heads, width of a head).
 
         Args:
             x: (batch, tokens, width).
-            cache: (2, batch, tokens, heads, width of a head).
-            at: (), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+            cache: those of all places, which get those of the one token of `x`; None: `x` is all there is.
+            at: (), the place of that token.
         """
         normed, attention = self.norm_1(x), self.attention
         query, key, value = attention.query(normed), attention.key(normed), attention.value(normed)
-        new = jnp.stack([key, value]).astype(cache.dtype)
-        cache = jax.lax.dynamic_update_slice(cache, new, (0, 0, 0 if at is None else at, 0, 0))
-        if at is None:
-            mask = nnx.make_causal_mask(x[..., 0])
-        else:
-            key, value = cache
-            mask = (jnp.arange(cache.shape[2]) <= at)[None, None, None]
-        seen = nnx.dot_product_attention(query, key, value, mask=mask, dtype=cache.dtype)
-        return self._after(x, attention.out(seen)), cache
+        mask = None
+        if cache is not None:
+            key, value = map(partial(jax.lax.dynamic_update_slice_in_dim, start_index=at, axis=1), cache, (key, value))
+            mask = (jnp.arange(key.shape[1]) <= at)[None, None, None]
+        seen = nnx.dot_product_attention(query, key, value, mask=mask, is_causal=mask is None)
+        return self._after(x, attention.out(seen)), (key, value)
 
     def _after(self, x: jax.Array, attended: jax.Array) -> jax.Array:
         x = x + attended
@@ -146,11 +147,6 @@ class FlaxNormed(nnx.Module):  # type: ignore[misc]
         """Return (batch, height, width, filters)."""
         return self.norm(self.conv(x))
 
-    def parameters_by_name(self, prefix: str = "") -> FlaxParameters:
-        """Return where the weights go."""
-        parameters = {"kernel": self.conv.kernel, "scale": self.norm.scale, "offset": self.norm.bias}
-        return {f"{prefix}{name}": [parameter] for name, parameter in parameters.items()}
-
 
 class FlaxBottleneck(nnx.Module):  # type: ignore[misc]
     """See `kit.workloads.workload.Bottleneck`; its parts have the names that their weights begin with."""
@@ -166,16 +162,6 @@ class FlaxBottleneck(nnx.Module):  # type: ignore[misc]
         """Return (batch, height, width, 4 filters)."""
         wide = self.wide(nnx.relu(self.middle(nnx.relu(self.narrow(x)))))
         return nnx.relu(wide + (x if self.shortcut is None else self.shortcut(x)))
-
-    def parameters_by_name(self) -> FlaxParameters:
-        """Return where the weights go."""
-        parts = {"narrow_": self.narrow, "middle_": self.middle, "wide_": self.wide, "shortcut_": self.shortcut}
-        return {
-            name: parameter
-            for prefix, part in parts.items()
-            if part is not None
-            for name, parameter in part.parameters_by_name(prefix).items()
-        }
 
 
 def build_modules(workload: Workload, weights: Weights, seed: int, dtype: Any) -> nnx.Sequential:  # noqa: ANN401
@@ -237,16 +223,10 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
         case kinds.DecoderBlock():
             block = FlaxDecoderBlock(layer, inputs, **options)
             attention = block.attention
-            parts = {
-                "norm_1": block.norm_1,
-                "projection": attention.out,
-                "norm_2": block.norm_2,
-                "up": block.up,
-                "down": block.down,
-            }
-            parameters = {f"{part}_{name}": p for part in parts for name, p in _parameters(parts[part]).items()}
             apart = attention.query, attention.key, attention.value
-            return [block], parameters | {f"qkv_{name}": [getattr(p, name) for p in apart] for name in WEIGHT_NAMES}
+            parameters = {f"qkv_{name}": [getattr(part, name) for part in apart] for name in WEIGHT_NAMES}
+            others = {name: getattr(block, name) for name in ("norm_1", "norm_2", "up", "down")}
+            return [block], parameters | _of_parts({"projection": attention.out, **others})
         case kinds.LastToken():
             return [lambda x: x[:, -1]], {}
         case kinds.Embedding():
@@ -254,10 +234,11 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             return [embedding], {"table": [embedding.embedding]}
         case kinds.ConvolutionStem():
             stem = FlaxNormed(inputs, layer.filters, 7, 2, layer, **options)
-            return [stem, nnx.relu, _stem_pool], stem.parameters_by_name()
+            return [stem, nnx.relu, _stem_pool], _parameters(stem)
         case kinds.Bottleneck():
             bottleneck = FlaxBottleneck(placed.input_shape, layer, **options)
-            return [bottleneck], bottleneck.parameters_by_name()
+            parts = {name: getattr(bottleneck, name) for name in ("narrow", "middle", "wide", "shortcut")}
+            return [bottleneck], _of_parts({name: part for name, part in parts.items() if part is not None})
         case kinds.AveragePool():
             return [lambda x: x.mean((1, 2))], {}
         case _:
@@ -268,8 +249,14 @@ def _stem_pool(x: jax.Array) -> jax.Array:
     return nnx.max_pool(x, window_shape=(3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
 
 
+def _of_parts(parts: dict[str, nnx.Module]) -> FlaxParameters:
+    return {f"{part}_{name}": parameter for part in parts for name, parameter in _parameters(parts[part]).items()}
+
+
 def _parameters(module: nnx.Module) -> FlaxParameters:
-    if isinstance(module, nnx.LayerNorm):
+    if isinstance(module, FlaxNormed):
+        return {"kernel": [module.conv.kernel], **_parameters(module.norm)}
+    if isinstance(module, nnx.LayerNorm | nnx.BatchNorm):
         return {"scale": [module.scale], "offset": [module.bias]}
     return {name: [getattr(module, name)] for name in WEIGHT_NAMES}
 

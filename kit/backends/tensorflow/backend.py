@@ -80,10 +80,13 @@ class TensorFlowBackend:
         set_precision(cell)
         # A user's keras.json may set other defaults.
         keras.config.set_floatx("float32")
-        keras.config.set_dtype_policy("mixed_bfloat16" if cell.precision == "bfloat16" else "float32")
+        answers = workload.takes_tokens and not cell.traits.trains
+        # Whoever serves a network in bfloat16 keeps its weights so: a token would convert all of them.
+        in_bfloat16 = "bfloat16" if answers else "mixed_bfloat16"
+        keras.config.set_dtype_policy(in_bfloat16 if cell.precision == "bfloat16" else "float32")
         keras.config.set_image_data_format("channels_last")
         seed += self._ranks.number  # each rank has its own dropout masks
-        if not workload.takes_tokens or cell.traits.trains:
+        if not answers:
             return TensorFlowProgram(workload, cell, weights, seed, self._workers)
         program = TensorFlowDecoding if cell.task == "decode" else TensorFlowPrefill
         return program(workload, cell, weights, seed, self._workers)

@@ -14,8 +14,6 @@ from kit.workloads import workload as kinds
 from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import PlacedLayer, Shape, Workload
 
-Cache = Sequence[tf.Variable]
-
 
 def _gelu_by_tanh(x: tf.Tensor) -> tf.Tensor:
     return keras.activations.gelu(x, approximate=True)
@@ -31,7 +29,8 @@ class KerasPositions(keras.layers.Layer):  # type: ignore[misc]
     def call(self, x: tf.Tensor, at: tf.Tensor | None = None) -> tf.Tensor:
         """Return (batch, tokens, width); with `at` (), of the one token there."""
         table = tf.convert_to_tensor(self.table)
-        return x + (table[: x.shape[1]] if at is None else table[at][None])
+        # A slice at a place that varies would be compiled anew for each place by XLA.
+        return x + (table[: x.shape[1]] if at is None else tf.gather(table, at)[None])
 
 
 class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
@@ -54,28 +53,31 @@ class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         x = x + self.attention(normed, normed, use_causal_mask=True)
         return x + self.down(self.up(self.norm_2(x)))
 
-    def with_cache(self, x: tf.Tensor, cache: Cache, at: tf.Tensor | None) -> tf.Tensor:
-        """Return (batch, tokens, width).
+    def with_cache(
+        self, x: tf.Tensor, cache: Sequence[tf.Variable] = (), at: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Return (batch, tokens, width), and the keys and values, each (batch, tokens, heads, width of a head).
 
         Args:
             x: (batch, tokens, width).
-            cache: two of (batch, tokens, heads, width of a head), which get the keys and the values of `x`.
-            at: (), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+            cache: those of all places, which get those of the one token of `x`; none: `x` is all there is.
+            at: (), the place of that token.
         """
         normed, attention = self.norm_1(x), self.attention
         key, value = attention.key_dense(normed), attention.value_dense(normed)
-        begin, count = (0, x.shape[1]) if at is None else (at, 1)
-        for kept, new in zip(cache, (key, value), strict=True):
-            # A variable takes over what fills it, and copies what goes into a part of it.
-            (kept if count == kept.shape[1] else kept[:, begin : begin + count]).assign(new)
         mask = None
         if at is not None:
+            samples = tf.range(x.shape[0], dtype=at.dtype)
+            places = tf.stack([samples, tf.fill(samples.shape, at)], axis=1)
+            for kept, new in zip(cache, (key, value), strict=True):
+                # Assigned to a slice, XLA would compile the step anew for each place.
+                kept.scatter_nd_update(places, new[:, 0])
             key, value = (tf.convert_to_tensor(kept) for kept in cache)
-            mask = (tf.range(key.shape[1]) <= at)[None, None, None]
+            mask = (tf.range(key.shape[1], dtype=at.dtype) <= at)[None, None, None]
         query = attention.query_dense(normed)
         seen = keras.ops.dot_product_attention(query, key, value, mask=mask, is_causal=mask is None)
         x = x + attention.output_dense(seen)
-        return x + self.down(self.up(self.norm_2(x)))
+        return x + self.down(self.up(self.norm_2(x))), [key, value]
 
 
 class KerasTiedLogits(keras.layers.Layer):  # type: ignore[misc]

@@ -82,10 +82,11 @@ class TensorFlowProgram(Program):
         self._train = cell.traits.trains
         self._xla = cell.compile_mode == "xla"
         # TensorFlow keeps int32 in host memory and copies it in each step. It does not do so with int64.
-        self._target_type = np.int64 if self._asynchronous else np.int32
+        self._whole_type = np.int64 if self._asynchronous else np.int32
+        self._input_type = self._whole_type if workload.takes_tokens else np.float32
         batch = cell.batch // workers.size
-        inputs = tf.TensorSpec((batch, *workload.input_shape), tf.int32 if workload.takes_tokens else tf.float32)
-        targets = tf.TensorSpec((batch, *workload.target_shape), self._target_type)
+        inputs = tf.TensorSpec((batch, *workload.input_shape), self._input_type)
+        targets = tf.TensorSpec((batch, *workload.target_shape), self._whole_type)
         self._specs = [inputs, targets] if self._train else [inputs]
         self._reconstruction = workload.loss == "reconstruction"
         self._loss = (
@@ -221,7 +222,8 @@ class TensorFlowProgram(Program):
 
     def _tensors(self, batch: HostBatch) -> TensorFlowBatch:
         with tf.device(self._device):
-            return tf.constant(batch.inputs), tf.constant(batch.targets.astype(self._target_type, copy=False))
+            inputs = tf.constant(batch.inputs.astype(self._input_type, copy=False))
+            return inputs, tf.constant(batch.targets.astype(self._whole_type, copy=False))
 
 
 class Workers:

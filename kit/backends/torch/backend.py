@@ -74,9 +74,9 @@ class TorchBackend:
         torch.backends.cudnn.benchmark = OWN_CUDNN["benchmark"] if keeps_defaults() else True
         set_precision(cell)
         torch.manual_seed(seed + self._ranks.number)  # each rank has its own dropout masks
-        if not workload.takes_tokens or cell.traits.trains:
-            return TorchProgram(workload, cell, weights, self._ranks)
-        return (TorchDecoding if cell.task == "decode" else TorchPrefill)(workload, cell, weights, self._ranks)
+        answers = TorchDecoding if cell.task == "decode" else TorchPrefill
+        program = answers if workload.takes_tokens and not cell.traits.trains else TorchProgram
+        return program(workload, cell, weights, self._ranks)
 
 
 def set_precision(cell: Cell) -> None:

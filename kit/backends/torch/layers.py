@@ -25,6 +25,7 @@ from kit.workloads.workload import PlacedLayer, Shape, Workload
 
 # The workload's name of a weight -> the parameter, and the order that the workload's axes have in it.
 TorchParameters: TypeAlias = dict[str, tuple[nn.Parameter, tuple[int, ...]]]
+KeysAndValues: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 KERNEL_AXES = (3, 2, 0, 1)
 ACTIVATIONS = {"linear": [], "relu": [nn.ReLU], "tanh": [nn.Tanh], "sigmoid": [nn.Sigmoid]}
@@ -104,33 +105,31 @@ class TorchDecoderBlock(nn.Module):  # type: ignore[misc]
         self.up = nn.Linear(width, kinds.MLP_FACTOR * width)
         self.down = nn.Linear(kinds.MLP_FACTOR * width, width)
 
-    def forward(
-        self, x: torch.Tensor, cache: torch.Tensor | None = None, at: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Return (batch, tokens, width).
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (batch, tokens, width)."""
+        return self.with_cache(x)[0]
+
+    def with_cache(
+        self, x: torch.Tensor, cache: KeysAndValues | None = None, at: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, KeysAndValues]:
+        """Return (batch, tokens, width), and the keys and values, each (batch, heads, tokens, width of a head).
 
         Args:
             x: (batch, tokens, width).
-            cache: (2, batch, heads, tokens, width of a head), which gets the keys and values of `x`.
-            at: (1,), the place of the one token of `x`, which attends to those in the cache; None: they begin with `x`.
+            cache: those of all places, which get those of the one token of `x`; None: `x` is all there is.
+            at: (1,), the place of that token.
         """
         qkv = self.qkv(self.norm_1(x)).unflatten(-1, (3, self._heads, -1))
-        query, *keys_and_values = qkv.permute(2, 0, 3, 1, 4).unbind()
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind()
         mask = None
         if cache is not None:
-            for kept, new in zip(cache.unbind(), keys_and_values, strict=True):
-                if at is None:
-                    kept[:, :, : x.shape[1]].copy_(new)
-                else:
-                    kept.index_copy_(2, at, new)
-        if at is not None:
-            assert cache is not None
-            keys_and_values = list(cache.unbind())
-            mask = torch.arange(cache.shape[3], device=x.device)[None] <= at
-        key, value = keys_and_values
+            for kept, new in zip(cache, (key, value), strict=True):
+                kept.index_copy_(2, at, new)
+            key, value = cache
+            mask = torch.arange(key.shape[2], device=x.device)[None] <= at
         seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=mask is None)
         x = x + self.projection(seen.transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate=self._gelu))
+        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate=self._gelu)), (key, value)
 
 
 class TorchTiedLogits(nn.Module):  # type: ignore[misc]
@@ -153,15 +152,6 @@ class TorchNormed(nn.Sequential):  # type: ignore[misc]
     ) -> None:
         conv = nn.Conv2d(inputs, filters, side, stride=stride, padding=side // 2, bias=False)
         super().__init__(conv, nn.BatchNorm2d(filters, eps=layer.epsilon, momentum=1 - layer.momentum))
-
-    def parameters_by_name(self, prefix: str = "") -> TorchParameters:
-        """Return where the weights go."""
-        conv, norm = self
-        return {
-            f"{prefix}kernel": (conv.weight, KERNEL_AXES),
-            f"{prefix}scale": (norm.weight, (0,)),
-            f"{prefix}offset": (norm.bias, (0,)),
-        }
 
 
 class TorchBottleneck(nn.Module):  # type: ignore[misc]
@@ -239,11 +229,7 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]: 
             return [norm], _parameters(norm)
         case kinds.DecoderBlock():
             block = TorchDecoderBlock(inputs, layer)
-            return [block], {
-                f"{part}_{name}": parameter
-                for part, module in block.named_children()
-                for name, parameter in _parameters(module).items()
-            }
+            return [block], _of_parts(block)
         case kinds.LastToken():
             return [TorchLastToken()], {}
         case kinds.Embedding():
@@ -251,23 +237,28 @@ def _translate(placed: PlacedLayer) -> tuple[list[nn.Module], TorchParameters]: 
             return [embedding], {"table": (embedding.weight, (0, 1))}
         case kinds.ConvolutionStem():
             stem = TorchNormed(inputs, layer.filters, 7, 2, layer)
-            return [stem, nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)], stem.parameters_by_name()
+            return [stem, nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)], _parameters(stem)
         case kinds.Bottleneck():
             bottleneck = TorchBottleneck(placed.input_shape, layer)
-            normed = [(name, part) for name, part in bottleneck.named_children() if isinstance(part, TorchNormed)]
-            return [bottleneck], {
-                name: parameter
-                for prefix, part in normed
-                for name, parameter in part.parameters_by_name(f"{prefix}_").items()
-            }
+            return [bottleneck], _of_parts(bottleneck)
         case kinds.AveragePool():
             return [nn.AdaptiveAvgPool2d(1), nn.Flatten()], {}
         case _:
             raise ENTRY.untranslated(layer)
 
 
-def _parameters(module: nn.Linear | nn.LayerNorm) -> TorchParameters:
-    if isinstance(module, nn.LayerNorm):
+def _of_parts(block: nn.Module) -> TorchParameters:
+    parts = block.named_children()
+    return {f"{part}_{name}": parameter for part, module in parts for name, parameter in _parameters(module).items()}
+
+
+def _parameters(module: nn.Module) -> TorchParameters:
+    if isinstance(module, nn.Identity):
+        return {}
+    if isinstance(module, TorchNormed):
+        conv, norm = module
+        return {"kernel": (conv.weight, KERNEL_AXES), **_parameters(norm)}
+    if isinstance(module, nn.LayerNorm | nn.BatchNorm2d):
         return {"scale": (module.weight, (0,)), "offset": (module.bias, (0,))}
     return {"kernel": (module.weight, (1, 0)), "bias": (module.bias, (0,))}
 

@@ -8,10 +8,9 @@ prefer. `KIT_TORCH_LAYOUT` chooses either.
 
 from __future__ import annotations
 
-import inspect
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
@@ -26,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kit.backends.entry import ONEDNN_PRECISION, BackendError, choice_set, tf32_setting, variables_set
 from kit.backends.protocol import ALONE, DeviceBatch, Program, RankGroup, all_reduces, up_to
 from kit.backends.torch import proof
-from kit.backends.torch.layers import TorchDecoderBlock, TorchPositions, build_modules, build_optimizer
+from kit.backends.torch.layers import KeysAndValues, TorchDecoderBlock, TorchPositions, build_modules, build_optimizer
 from kit.environment import COMPILE_CACHE, TORCH_LAYOUT, TORCH_OPTIMIZER
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
@@ -56,13 +55,8 @@ CHOSEN = (TORCH_OPTIMIZER, TORCH_LAYOUT)
 MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 LAYOUTS = {"channels_last": torch.channels_last, "channels_first": torch.contiguous_format}
 # Arguments of an optimizer (https://docs.pytorch.org/docs/stable/optim.html). Left to itself PyTorch takes foreach on a
-# GPU and the loop on a CPU.
-OPTIMIZER_FORMS = {
-    "": {},
-    "for-loop": {"foreach": False, "fused": False},
-    "foreach": {"foreach": True},
-    "fused": {"fused": True},
-}
+# GPU and a loop over parameters on a CPU.
+OPTIMIZER_FORMS = ("foreach", "fused")
 ONEDNN_PARTS = ("matmul", "conv", "rnn")
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 # A cell's compile mode -> that of torch.compile, by its documentation
@@ -86,22 +80,25 @@ class InBfloat16(nn.Module):  # type: ignore[misc]
 
 
 class WithCache(nn.Module):  # type: ignore[misc]
-    """A network of tokens that keeps keys and values, and gives the logits of the last token alone."""
+    """A network of tokens that gives its keys and values, and the logits of the last token alone."""
 
     def __init__(self, network: nn.Sequential) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, x: torch.Tensor, cache: list[torch.Tensor], at: torch.Tensor | None = None) -> torch.Tensor:
-        """Return (batch, vocabulary) for (batch, tokens); see `TorchDecoderBlock.forward`."""
+    def forward(
+        self, x: torch.Tensor, caches: Sequence[KeysAndValues] = (), at: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, list[KeysAndValues]]:
+        """Return (batch, vocabulary) in float32 for (batch, tokens); see `TorchDecoderBlock.with_cache`."""
         *layers, logits = self.network
-        caches = iter(cache)
+        kept, made = iter(caches), []
         for layer in layers:
             if isinstance(layer, TorchDecoderBlock):
-                x = layer(x, next(caches), at)
+                x, keys_and_values = layer.with_cache(x, next(kept, None), at)
+                made.append(keys_and_values)
             else:
                 x = layer(x, at) if isinstance(layer, TorchPositions) else layer(x)
-        return logits(x[:, -1])
+        return logits(x[:, -1]).float(), made
 
 
 class TorchProgram(Program):
@@ -123,15 +120,19 @@ class TorchProgram(Program):
         self._channels_first = (-1, workload.input_shape[-1], *workload.input_shape[:-1])
         network: nn.Module = build_modules(workload, weights)
         if self._tokens and not self._train:
-            network = WithCache(network)
-        self._network = InBfloat16(network, self._device.type) if cell.precision == "bfloat16" else network
+            # Whoever serves a network in bfloat16 keeps its weights so: a token would convert all of them.
+            network = WithCache(network.bfloat16() if cell.precision == "bfloat16" else network)
+        elif cell.precision == "bfloat16":
+            network = InBfloat16(network, self._device.type)
+        self._network = network
         prefers_last = cell.device == "cpu" or cell.precision == "bfloat16"
         usual = "channels_last" if prefers_last else "channels_first"
         self._layout = LAYOUTS[choice_set(TORCH_LAYOUT, [*LAYOUTS]) or usual]
         self._network.to(self._device, memory_format=self._layout).train(self._train)
         self._model: Any = self._network
         if ranks is not ALONE and self._train:
-            self._model = DistributedDataParallel(self._network)
+            # DDP sends running means of batch norm in the forward pass, whatever is said of gradients.
+            self._model = DistributedDataParallel(self._network, broadcast_buffers=all_reduces())
             self._model.require_backward_grad_sync = all_reduces()  # DDP's `no_sync` sets the same attribute
         if self._train:
             self._optimizer = _optimizer(workload, self._network)
@@ -203,7 +204,9 @@ class TorchProgram(Program):
         """Return the parameters, and each tensor that the optimizer has of them."""
         kept = [values.values() for values in self._optimizer.state.values()] if self._train else []
         for tensor in up_to(most, chain(self._weights(), *kept)):
-            yield tensor.detach().cpu().numpy()
+            on_host = tensor.detach().cpu()
+            # NumPy has no bfloat16; as float32 a number is denormal where it was.
+            yield (on_host.float() if on_host.dtype == torch.bfloat16 else on_host).numpy()
 
     def step(self, batch: DeviceBatch) -> torch.Tensor:
         """Run one optimizer update or one forward pass."""
@@ -317,15 +320,11 @@ def _optimizer(workload: Workload, network: nn.Module) -> torch.optim.Optimizer:
     Raises:
         BackendError: this PyTorch has no such form of it, or not on this device.
     """
-    form = choice_set(TORCH_OPTIMIZER, [name for name in OPTIMIZER_FORMS if name])
-    rule = workload.optimizer
-    # An optimizer without a fused form has no such argument; its loop is then the one without foreach.
-    named = inspect.signature(getattr(torch.optim, type(rule).__name__)).parameters
-    arguments = {name: value for name, value in OPTIMIZER_FORMS[form].items() if value or name in named}
+    form = choice_set(TORCH_OPTIMIZER, OPTIMIZER_FORMS)
     try:
-        return build_optimizer(rule, network.parameters(), **arguments)
+        return build_optimizer(workload.optimizer, network.parameters(), **({form: True} if form else {}))
     except (TypeError, RuntimeError) as error:
-        what = f"PyTorch {torch.__version__} has no {form} {type(rule).__name__} here ({error})"
+        what = f"PyTorch {torch.__version__} has no {form} {type(workload.optimizer).__name__} here ({error})"
         raise BackendError(f"{what}; leave {TORCH_OPTIMIZER} out") from error
 
 
