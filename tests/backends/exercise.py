@@ -119,34 +119,21 @@ class Exercise:
         return outputs, program.kernels()
 
     def decoded(self, precision, mode=None):
-        """Logits of some tokens more than an answer has."""
+        """Logits of some tokens more than an answer has, and the seconds of their steps."""
         network = small.SMALL_GPT
         chosen = {"precision": precision, "compile_mode": mode}
         program = self._build(network, small.moved_weights(network), task="decode", **chosen)
         program.trace()
         program.compile()
         answer = program.put(small.random_batches(network)[0])
-        outputs = []
-        for _ in range(network.input_shape[0] - network.prompt + 2):
+        outputs, taken_s = [], []
+        for _ in range(network.input_shape[0] - network.prompt + 3):
+            begin_s = time.perf_counter()
             output = program.step(answer)
             program.synchronize()
+            taken_s.append(time.perf_counter() - begin_s)
             outputs.append(program.to_host(output))
-        return np.array(outputs)
-
-    def decoding_s(self, mode):
-        """Seconds of each step of an answer behind its first, and of each step of another answer."""
-        network = small.SMALL_GPT
-        program = self._build(network, small.moved_weights(network), task="decode", compile_mode=mode)
-        program.trace()
-        program.compile()
-        batch, steps = program.put(small.random_batches(network)[0]), network.input_shape[0] - network.prompt
-        ends = []
-        for _ in range(2 * steps):
-            program.step(batch)
-            program.synchronize()
-            ends.append(time.perf_counter())
-        taken = np.diff(ends)
-        return taken[: steps - 1], taken[steps - 1 :]
+        return np.array(outputs), taken_s
 
     def state_numbers(self, precision):
         """How many numbers the state of a decoding program has, and how many weights the network."""

@@ -43,7 +43,7 @@ def test_training_begins_with_the_loss_of_the_formula(exercised, name):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
     """Each step's logits are those of a whole sequence; behind the last place its first one is written again."""
-    network, steps = small.SMALL_GPT, exercised.answer("decoded", precision)
+    network, (steps, _) = small.SMALL_GPT, exercised.answer("decoded", precision)
     weights, sequence = small.moved_weights(network), small.random_batches(network)[0].inputs[:, : network.prompt]
     answered = network.input_shape[0] - network.prompt
     assert len(steps) > answered
@@ -62,20 +62,18 @@ def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
         np.testing.assert_allclose(steps[answered], logits, atol=FLOAT32_TOLERANCE)
 
 
-@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile")])
-def test_a_compiler_answers_as_the_default_mode_does(exercise_of, name, mode):
+@pytest.mark.parametrize(
+    ("name", "mode"), [("tensorflow", "xla"), pytest.param("torch", "compile", marks=pytest.mark.slow)]
+)
+def test_a_compiler_answers_as_the_default_mode_does_and_once_for_all_places(exercise_of, name, mode):
     exercised = exercise_of(name)
-    written = exercised.answer("decoded", "float32", mode)
-    np.testing.assert_allclose(written, exercised.answer("decoded", "float32"), atol=FLOAT32_TOLERANCE)
+    written, taken_s = exercised.answer("decoded", "float32", mode)
+    np.testing.assert_allclose(written, exercised.answer("decoded", "float32")[0], atol=FLOAT32_TOLERANCE)
     read, _ = exercised.answer("outputs", "small_gpt", "float32", "device", mode)
     np.testing.assert_allclose(read, exercised.answer("outputs", "small_gpt")[0], atol=FLOAT32_TOLERANCE)
-
-
-@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile"), ("jax", "jit")])
-def test_a_place_of_an_answer_is_not_compiled_anew(exercise_of, name, mode):
-    """A compilation takes hundreds of times as long as a step."""
-    first, again = exercise_of(name).answer("decoding_s", mode)
-    assert np.median(first) < 20 * np.median(again)
+    # A compilation takes hundreds of times as long as a step; behind the last place, places come again.
+    answered = small.SMALL_GPT.input_shape[0] - small.SMALL_GPT.prompt
+    assert min(taken_s[1:answered]) < 20 * min(taken_s[answered:])
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
