@@ -75,6 +75,13 @@ COMPILE_CACHE = _variable("KIT_COMPILE_CACHE", "variant", "a folder of the run",
     "Set to nothing, it makes a variant of `kit run --reuse-compiled` compile in every round, to compare the two.",
 )  # fmt: skip
 
+# All values of those that have no others.
+CHOICES = {
+    **dict.fromkeys((FRAMEWORK_DEFAULTS, PROCESS_EACH, NO_ALL_REDUCE, JAX_DONATE), ("0", "1")),
+    TORCH_OPTIMIZER: ("foreach", "fused"),
+    TORCH_LAYOUT: ("channels_last", "channels_first"),
+}
+
 IMAGE = _variable("KIT_IMAGE", "kit", "", "Names the container image, for the profile.")
 IMAGE_DIGEST = _variable("KIT_IMAGE_DIGEST", "kit", "", "Gives the digest of the container image, for the profile.")
 REVISION = _variable("KIT_REVISION", "kit", "", "Gives the git revision of Steadykit in an image, for the profile.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from kit import backends
-from kit.environment import FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, PROCESS_EACH, PYTHON_PREFIX
+from kit.environment import CHOICES, FRAMEWORK_DEFAULTS, NOT_OF_FRAMEWORKS, PROCESS_EACH, PYTHON_PREFIX
 from kit.errors import KitError
 from kit.nearest import choices
 from kit.profile.cell import FRAMEWORKS_OWN, Cell
@@ -139,9 +139,9 @@ def tf32_setting(value: object) -> str:
     return str(value) if override is None else f"{value} ({TF32_OVERRIDE}={override})"
 
 
-def choice_set(variable: str, able: Sequence[str]) -> str:
+def choice_set(variable: str) -> str:
     """Return which of its choices a variable names; empty: it is not set."""
-    value = os.environ.get(variable, "")
+    value, able = os.environ.get(variable, ""), CHOICES[variable]
     if value and value not in able:
         raise BackendError(f"{variable}={value}: {choices(value, able)}")
     return value

@@ -22,6 +22,7 @@ from kit.compare.axes import CELL, GROUP, SIDE, Key, TableAxes, completed, field
 from kit.compare.comparability import (
     NotComparableError,
     Programs,
+    apart_in_losses,
     apart_in_threads,
     blocking,
     cell_mismatches,
@@ -268,7 +269,9 @@ def _fill(
         working = (
             row
             for row in group.rows
-            if row.cell.variant not in without and not row.has_same_code and row.name not in left_out
+            if row.cell.variant not in without
+            and not (row.has_same_code or row.has_other_losses)
+            and row.name not in left_out
         )
         group.leaders = leaders_of([row.name for row in working if row.judged], family)
     elif metric is STEP:
@@ -389,14 +392,20 @@ def _fill_with_sides(
 
 
 def _mismatches(base: Sequence[Sample], samples: Sequence[Sample]) -> list[Mismatch]:
-    """Return why the cells of two rows are kept apart; those of one run ran alike, but may be the same code."""
+    """Return why the cells of two rows are kept apart; of one run as the same code or by their losses."""
     known = {sample.run: sample for sample in base}
     if pairs := [(sample, known[sample.run]) for sample in samples if sample.run in known]:
         code = [mismatch for a, b in pairs for mismatch in blocked_by_code(a.run.profile.suite, a, b)]
         # A variant may bind its threads on purpose.
         of_variant = [(a, b) for a, b in pairs if a.cell.variant == b.cell.variant]
         bound = [known for a, b in of_variant for known in apart_in_threads([(b.name, b.facts), (a.name, a.facts)])]
-        return [*code, *bound][:1]
+        like_precision = [(a, b) for a, b in pairs if a.cell.precision == b.cell.precision]
+        losses = [
+            known
+            for a, b in like_precision
+            for known in apart_in_losses([(b.name, b.facts), (a.name, a.facts)], a.cell.precision)
+        ]
+        return [*code, *losses, *bound][:1]
     is_like = len({sample.run.hardware for sample in (*base, *samples)}) == 1
     mismatches = []
     # Cells of one side are held against each other, whatever the other side's machine is.

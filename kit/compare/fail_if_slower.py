@@ -19,6 +19,7 @@ class Limit(NamedTuple):
     not_slower: list[str]
     unresolved: list[str]
     same_code: list[str]  # that were to differ from their baseline in code, and do not
+    other_losses: list[str]  # that do not compute what their baseline computes
     bound_threads: list[str]  # of which, or of whose baseline, threads have fewer CPUs than they could use
     more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
 
@@ -27,7 +28,8 @@ class Limit(NamedTuple):
         """1: a row is slower by more; 4: nothing was compared, or what must not be; 5: not resolved; 0: all passed."""
         if self.slower:
             return 1
-        if self.same_code or self.bound_threads:  # 5 is let pass where a machine is too noisy, which this is not
+        # 5 is let pass where a machine is too noisy, which these are not.
+        if self.same_code or self.other_losses or self.bound_threads:
             return 4
         return 5 if self.unresolved else 0 if self.not_slower else 4
 
@@ -53,10 +55,11 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit, allowed = Limit([], [], [], [], [], {}), math.log1p(allowed_pct / 100)
+    limit, allowed = Limit([], [], [], [], [], [], {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
-        kept_apart = limit.bound_threads if row.has_bound_threads else getattr(limit, shown)
-        (limit.same_code if row.has_same_code else kept_apart).append(name)
+        names = limit.bound_threads if row.has_bound_threads else getattr(limit, shown)
+        names = limit.other_losses if row.has_other_losses else names
+        (limit.same_code if row.has_same_code else names).append(name)
         # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
         versus = row.versus
         if versus is None or versus.unit != "round" or versus.modes is not None or not versus.has_interval:

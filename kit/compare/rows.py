@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SAME_CODE = "same_code"
 # Kind of a mismatch: threads of one of them have fewer CPUs than they could use.
 BOUND_THREADS = "bound_threads"
+ARITHMETIC = "arithmetic"
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +177,11 @@ class Row:
     def has_bound_threads(self) -> bool:
         """Whether it gets no verdict because threads of it, or of its baseline, have fewer CPUs than they could use."""
         return self.versus is None and any(mismatch.kind == BOUND_THREADS for mismatch in self.blocked)
+
+    @property
+    def has_other_losses(self) -> bool:
+        """Whether it gets no verdict because it does not compute what its baseline computes."""
+        return self.versus is None and any(mismatch.kind == ARITHMETIC for mismatch in self.blocked)
 
     @property
     def has_number(self) -> bool:

@@ -17,13 +17,16 @@ from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices import DEVICES
 from kit.distribution import adding_distributions, install_command
+from kit.documentation import page
 from kit.engine.connection import local_engine
 from kit.engine.container import ContainerOptions, for_kind, with_devices
 from kit.engine.image import need_image
+from kit.environment import CHOICES, PYTHON_PREFIX, VARIABLES
 from kit.errors import KitError
 from kit.fingerprint.fingerprint import identity, identity_of_devices, kit_revision
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.this_machine import container
+from kit.nearest import choices, did_you_mean
 from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
 from kit.profile.facts import Identity
@@ -67,6 +70,7 @@ def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
     Raises:
         KitError: it cannot be measured here.
     """
+    _check_variables(plan.suite.variants)
     variants = with_digests(plan.suite.variants)
     _check_devices(plan.cells, variants, plan.suite.hosts)
     check_images(plan.cells, variants)
@@ -96,6 +100,20 @@ def plan_run(plan: Plan, say: Callable[[str], None]) -> RunPlan:
     for kind, model in devices_idle(run_plan.identity, cells) if not plan.devices else ():
         say(f"this run does not use the {kind} here ({printable_line(model)}); --device {kind} measures it")
     return run_plan
+
+
+def _check_variables(variants: Sequence[Variant]) -> None:
+    """Refuse a variable of Steadykit's that there is none of, which would change nothing, and a value that is none."""
+    known = [variable.name for variable in VARIABLES]
+    for variant in variants:
+        for name in variant.env:
+            if name.startswith("KIT_") and not name.startswith(PYTHON_PREFIX) and name not in known:
+                line = f"variant {variant.name}: no variable {name}{did_you_mean(name, known)}"
+                raise KitError(f"{line}; {page('reference/environment.md')} lists Steadykit's")
+        for name, able in CHOICES.items():
+            value = variant.env.get(name, os.environ.get(name))
+            if value and value not in able:
+                raise KitError(f"{name}={value}: {choices(value, able)}")
 
 
 def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
@@ -224,7 +242,7 @@ def ensure_data(cells: Sequence[Cell], choice: str, *, fetch: bool = True) -> tu
     }
     synthetic = [(name, data.reason) for name, data in resolved.items() if data.reason is not None]
     name, why = synthetic[0] if synthetic else ("", None)
-    if why is not None and container().text("container.image"):
+    if why is not None and DATASETS[name].missing() and container().text("container.image"):
         # The images have no network, and nothing in /data: what failed there is the mount.
         why = reason("data_not_mounted", data=name, folder=str(data_folder()))
     return {name: data.name for name, data in resolved.items()}, why

@@ -51,6 +51,8 @@ def test_the_images_say_that_a_mount_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "mnist", replace(DATASETS["mnist"], mirrors=()))
     used, why = ensure_data(plan_of(suite()).cells, "auto")
     assert (used, why.code) == ({"mnist": "synthetic"}, "data_not_mounted")
+    _, why = ensure_data(plan_of(suite(workloads=["gpt2"])).cells, "auto")
+    assert why.code == "data_is_made", "a mount would not help"
 
 
 def begun(**changes):

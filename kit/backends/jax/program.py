@@ -158,7 +158,7 @@ class JaxProgram(Program):
 
     def _jitted_training(self) -> Any:  # noqa: ANN401 - jax names no type
         """Return the step. The loss is a mean, so on several devices the partitioner averages gradients."""
-        donated = () if choice_set(JAX_DONATE, ("0", "1")) == "0" else 0
+        donated = () if choice_set(JAX_DONATE) == "0" else 0
         if not self._mesh.is_split:
             return jax.jit(self._train_step, donate_argnums=donated)
         step = self._train_step if all_reduces() else self._mesh.each_by_itself(self._train_step)

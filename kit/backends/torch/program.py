@@ -54,9 +54,6 @@ CHOSEN = (TORCH_OPTIMIZER, TORCH_LAYOUT)
 # The caching allocator reads the first until PyTorch 2.9, and the second since.
 MEMORY_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 LAYOUTS = {"channels_last": torch.channels_last, "channels_first": torch.contiguous_format}
-# Arguments of an optimizer (https://docs.pytorch.org/docs/stable/optim.html). Left to itself PyTorch takes foreach on a
-# GPU and a loop over parameters on a CPU.
-OPTIMIZER_FORMS = ("foreach", "fused")
 ONEDNN_PARTS = ("matmul", "conv", "rnn")
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 # A cell's compile mode -> that of torch.compile, by its documentation
@@ -127,7 +124,7 @@ class TorchProgram(Program):
         self._network = network
         prefers_last = cell.device == "cpu" or cell.precision == "bfloat16"
         usual = "channels_last" if prefers_last else "channels_first"
-        self._layout = LAYOUTS[choice_set(TORCH_LAYOUT, [*LAYOUTS]) or usual]
+        self._layout = LAYOUTS[choice_set(TORCH_LAYOUT) or usual]
         self._network.to(self._device, memory_format=self._layout).train(self._train)
         self._model: Any = self._network
         if ranks is not ALONE and self._train:
@@ -315,12 +312,15 @@ class TorchProgram(Program):
 
 
 def _optimizer(workload: Workload, network: nn.Module) -> torch.optim.Optimizer:
-    """Return the network's optimizer in the form that a variable chooses.
+    """Return the network's optimizer in the form that a variable chooses, by an argument of that name.
+
+    Left to itself PyTorch takes foreach on a GPU and a loop over parameters on a CPU
+    (https://docs.pytorch.org/docs/stable/optim.html).
 
     Raises:
         BackendError: this PyTorch has no such form of it, or not on this device.
     """
-    form = choice_set(TORCH_OPTIMIZER, OPTIMIZER_FORMS)
+    form = choice_set(TORCH_OPTIMIZER)
     try:
         return build_optimizer(workload.optimizer, network.parameters(), **({form: True} if form else {}))
     except (TypeError, RuntimeError) as error:
