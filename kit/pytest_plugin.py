@@ -63,12 +63,8 @@ class Steadykit:
         failed = [f"{row.name}: {answer(row)}" for row in comparison.rows if not row.has_number]
         if failed:
             pytest.fail("\n".join([*failed, read_more]), pytrace=False)
-        kept_apart = [
-            row for row in comparison.rows if row.has_same_code or row.has_bound_threads or row.has_other_losses
-        ]
-        if kept_apart:
-            lines = [f"{row.name}: {answer(row)}" for row in kept_apart]
-            pytest.fail("\n".join([*lines, read_more]), pytrace=False)
+        if kept_apart := [f"{row.name}: {answer(row)}" for row in comparison.rows if row.kept_apart]:
+            pytest.fail("\n".join([*kept_apart, read_more]), pytrace=False)
         limited = limited_rows(comparison, at_most_slower_pct)
         if not limited:
             pytest.fail("nothing was compared; give two programs", pytrace=False)

@@ -362,9 +362,8 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
 
     limit = limit_slow_downs(comparison, allowed_pct)
     lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
-    lines += [f"not compared, as both sides loaded the same code: {row}; see --why" for row in limit.same_code]
-    lines += [f"not compared, as parity failed: {row}; see --why" for row in limit.other_losses]
-    lines += [f"not compared, as threads of one side share a CPU: {row}; see kit audit" for row in limit.bound_threads]
+    for kind, rows in limit.kept_apart.items():
+        lines += [f"not compared ({kind.replace('_', ' ')}): {row}; see --why" for row in rows]
     for row in limit.unresolved:
         more = limit.more_rounds.get(row)
         remedy = "" if more is None else f"; about {more:,} more round{'s' if more > 1 else ''} would decide"

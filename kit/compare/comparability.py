@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from kit.compare.bound_threads import A_CPU_EACH, words_of
 from kit.compare.naming import axes_of
-from kit.compare.rows import ARITHMETIC, BOUND_THREADS, Mismatch
+from kit.compare.rows import BOUND_THREADS, OTHER_LOSSES, Mismatch
 from kit.errors import KitError
 from kit.profile.cell import AXES, OWN, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
@@ -34,7 +34,7 @@ HASH_DIGITS = 8
 # The value of a fact that a machine does not have, such as a quota.
 NONE = "none"
 # What is read of the launches of a cell; every other incompatible fact keeps all cells of two runs apart.
-OF_A_CELL = ("data", ARITHMETIC, "threads", BOUND_THREADS, "epochs")
+OF_A_CELL = ("data", OTHER_LOSSES, "threads", BOUND_THREADS, "epochs")
 # Axis of a cell -> option of `kit run` that chooses its values.
 OPTIONS = {
     "workload": "--workload", "backend": "--backend", "device": "--device", "task": "--task", "batch": "--batch",
@@ -229,7 +229,7 @@ def cell_mismatches(cells: Iterable[tuple[str, CellFacts]], precision: str, *, l
         first = first or facts
         if facts != before:  # those of a thousand runs are alike
             same = facts == first or _same_losses(facts, first, tolerance)
-            values = facts._asdict() | facts.run_facts | {ARITHMETIC: "its losses" if same else "other losses"}
+            values = facts._asdict() | facts.run_facts | {OTHER_LOSSES: "its losses" if same else "other losses"}
             known = [(kind, value) for kind in kinds if (value := values.get(kind))]
             before, alike = facts, [holders[kind].setdefault(value, []) for kind, value in known]
         for labels in alike:
@@ -254,7 +254,7 @@ def apart_in_losses(cells: Sequence[tuple[str, CellFacts]], precision: str) -> l
     (first, base), (name, facts) = cells
     if _same_losses(facts, base, parity_tolerance(precision)):
         return []
-    return [_mismatch(ARITHMETIC, ARITHMETIC, {"its losses": [first], "other losses": [name]}, "incompatible")]
+    return [_mismatch(OTHER_LOSSES, OTHER_LOSSES, {"its losses": [first], "other losses": [name]}, "incompatible")]
 
 
 def is_bound(facts: CellFacts) -> bool:

@@ -36,7 +36,7 @@ from kit.compare.metrics import METRICS, details, judged_name, read_metrics, unt
 from kit.compare.naming import axes_of, name_of, swept_axis, titles
 from kit.compare.notes import ON_CYCLES, by_notes, deduplicated, notes_between, notes_within, read_run
 from kit.compare.ratios import Metric, trends
-from kit.compare.rows import SAME_CODE, Comparison, GroupRows, Mismatch, Missing, Note, Row
+from kit.compare.rows import OTHER_LOSSES, SAME_CODE, Comparison, GroupRows, Mismatch, Missing, Note, Row
 from kit.compare.runs import CellGroup, Run, Sample, counted_marks, whole_key
 from kit.compare.same_code import blocked_by_code, loaded
 from kit.compare.sides import Side, each_once, orders_of, sides_beside, why_missing
@@ -270,7 +270,7 @@ def _fill(
             row
             for row in group.rows
             if row.cell.variant not in without
-            and not (row.has_same_code or row.has_other_losses)
+            and row.kept_apart not in (SAME_CODE, OTHER_LOSSES)
             and row.name not in left_out
         )
         group.leaders = leaders_of([row.name for row in working if row.judged], family)

@@ -18,9 +18,7 @@ class Limit(NamedTuple):
     slower: list[str]
     not_slower: list[str]
     unresolved: list[str]
-    same_code: list[str]  # that were to differ from their baseline in code, and do not
-    other_losses: list[str]  # that do not compute what their baseline computes
-    bound_threads: list[str]  # of which, or of whose baseline, threads have fewer CPUs than they could use
+    kept_apart: dict[str, list[str]]  # by kind
     more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
 
     @property
@@ -29,7 +27,7 @@ class Limit(NamedTuple):
         if self.slower:
             return 1
         # 5 is let pass where a machine is too noisy, which these are not.
-        if self.same_code or self.other_losses or self.bound_threads:
+        if self.kept_apart:
             return 4
         return 5 if self.unresolved else 0 if self.not_slower else 4
 
@@ -55,11 +53,10 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit, allowed = Limit([], [], [], [], [], [], {}), math.log1p(allowed_pct / 100)
+    limit, allowed = Limit([], [], [], {}, {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
-        names = limit.bound_threads if row.has_bound_threads else getattr(limit, shown)
-        names = limit.other_losses if row.has_other_losses else names
-        (limit.same_code if row.has_same_code else names).append(name)
+        names = limit.kept_apart.setdefault(row.kept_apart, []) if row.kept_apart else getattr(limit, shown)
+        names.append(name)
         # Between runs the number of runs decides, beside a neighbor that it stops; no round unites two modes.
         versus = row.versus
         if versus is None or versus.unit != "round" or versus.modes is not None or not versus.has_interval:

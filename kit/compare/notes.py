@@ -12,7 +12,7 @@ from kit.compare.comparability import agreements
 from kit.compare.contradictions import first_against_mode, left_out
 from kit.compare.joules import HOST, refusals
 from kit.compare.naming import axis_values
-from kit.compare.rows import BOUND_THREADS, GroupRows, Headline, Note, Row, UsedDevice
+from kit.compare.rows import BOUND_THREADS, SAME_CODE, GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
 from kit.compare.table import BlockTable
 from kit.devices import DEVICES
@@ -128,12 +128,12 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
         measured = {group.key for group in groups if group.rows[0].is_operation}
         notes.append(note("ceilings_measured", operations=len(measured)))
     notes += [*_energy_notes(run, rows), *joules_notes(groups)]
-    same = [(row.name, mismatch.name) for row in rows if row.has_same_code for mismatch in row.blocked]
+    same = [(row.name, mismatch.name) for row in rows if row.kept_apart == SAME_CODE for mismatch in row.blocked]
     for what in dict.fromkeys(name for _, name in same):
         notes.append(
             note("same_code", rows=", ".join(dict.fromkeys(row for row, name in same if name == what)), by=what)
         )
-    apart = [known for row in rows if row.has_bound_threads for mismatch in row.blocked for known in mismatch.values]
+    apart = [known for row in rows if row.kept_apart == BOUND_THREADS for each in row.blocked for known in each.values]
     bound = {f"{name} {value}": None for value, names in apart if value != A_CPU_EACH for name in names}
     if bound:
         notes.append(note(BOUND_THREADS, bound=", ".join(bound)))

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from kit.audit.finding import Finding
 
 
-# Kind of a mismatch: two cells were to differ in code, and loaded the same.
-SAME_CODE = "same_code"
-# Kind of a mismatch: threads of one of them have fewer CPUs than they could use.
-BOUND_THREADS = "bound_threads"
-ARITHMETIC = "arithmetic"
+# Kinds of mismatches that keep cells of one run apart: two were to differ in code and loaded the same, one does not
+# compute what the other does, and threads of one have fewer CPUs than they could use.
+SAME_CODE, OTHER_LOSSES, BOUND_THREADS = "same_code", "other_losses", "bound_threads"
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,19 +167,10 @@ class Row:
         return self.values.get(name)
 
     @property
-    def has_same_code(self) -> bool:
-        """Whether it gets no verdict because it loaded the code of its baseline, from which it was to differ."""
-        return self.versus is None and any(mismatch.kind == SAME_CODE for mismatch in self.blocked)
-
-    @property
-    def has_bound_threads(self) -> bool:
-        """Whether it gets no verdict because threads of it, or of its baseline, have fewer CPUs than they could use."""
-        return self.versus is None and any(mismatch.kind == BOUND_THREADS for mismatch in self.blocked)
-
-    @property
-    def has_other_losses(self) -> bool:
-        """Whether it gets no verdict because it does not compute what its baseline computes."""
-        return self.versus is None and any(mismatch.kind == ARITHMETIC for mismatch in self.blocked)
+    def kept_apart(self) -> str:
+        """Return for which of these kinds it gets no verdict, the gravest first; empty: it may get one."""
+        kinds = {mismatch.kind for mismatch in self.blocked if self.versus is None}
+        return next((kind for kind in (SAME_CODE, OTHER_LOSSES, BOUND_THREADS) if kind in kinds), "")
 
     @property
     def has_number(self) -> bool:

@@ -63,7 +63,7 @@ OF_THE_KIT = ("cffi", "msgspec", "psutil", "py-cpuinfo", "scipy", "nvidia-ml-py"
 FACTS: dict[str, Fact] = {
     # Facts of a cell
     "data": Fact("incompatible", "data", option="one --data, and one --seed"),
-    "arithmetic": Fact("incompatible", "arithmetic"),
+    "other_losses": Fact("incompatible", "losses"),
     "threads": Fact(
         "incompatible", "threads", option="--threads {value} (in a container: on as many CPUs, kit launch --cpus)"
     ),

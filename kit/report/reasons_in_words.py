@@ -90,7 +90,7 @@ OTHERS: Templates = {
     "protocol": "the worker sent an invalid answer: {message}",
     "phase_timeout": "no answer within {limit_s}",
     "phase_timeout_at": "no answer within {limit_s} ({file}, line {line})",
-    "does_not_stop": "it did not stop within {limit_s} of SIGSTOP",
+    "does_not_stop": "it did not stop within {limit_s}",
     "shared_process_ended": "its process ended while it measured {cell}",
     # Who reaches the sockets of ranks.
     "ranks_private": "only this cell's processes reach its ranks, which have a network of their own",
@@ -474,7 +474,7 @@ NOTHING_DIFFERS = "No recorded fact of machine, software or settings differs."
 EFFECTS: Templates = {
     "data": "Steps used other samples, so accuracy and losses are not comparable, nor are joules: power depends on "
     "values.",
-    "arithmetic": "From the same weights and batches they compute different losses, so they are different programs.",
+    "other_losses": "From the same weights and batches they compute different losses, so they are different programs.",
     "threads": "Another number of threads divides the work differently.",
     "bound_threads": "Threads that share a CPU wait for each other.",
     "epochs": "A fit takes as long as its epochs.",

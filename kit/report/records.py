@@ -203,8 +203,7 @@ def _case(comparison: Comparison, group: GroupRows, row: Row, limited: SlowerBy 
         is_alone = comparison.kind != "cells" and not others
         return case._replace(outcome="skipped", words="nothing is compared with it") if is_alone else case
     if row.versus is None:  # CI servers show what is skipped in green
-        kind = "same code" if row.has_same_code else "bound threads" if row.has_bound_threads else ""
-        kind = "other losses" if row.has_other_losses else kind
+        kind = row.kept_apart.replace("_", " ")
         return case._replace(outcome="error", kind=kind) if kind else case._replace(outcome="skipped")
     shown = limited or ("slower" if row.versus.verdict == metric.words[1] else row.versus.verdict)
     if shown == "slower":

@@ -63,8 +63,7 @@ def proved_cells(launches: Iterable[Launch], number: int) -> set[str]:
 def lost_with(launch: Launch) -> str | None:
     """Return the other host on which a rank's process was ended under a launch, or did not start; None: none was.
 
-    What a rank itself raises, or crashes with, is the cell's own failure. A supervisor always answers: where it does
-    not stop its worker, its host is gone, and srun has not said so yet.
+    What a rank itself raises, or crashes with, is the cell's own failure.
     """
     if launch.failure is None or launch.failure.reason.code not in PROCESS_ENDED | {"does_not_stop"}:
         return None

@@ -235,8 +235,13 @@ class Ranks:
         rank, answer = next(iter((ended or failed).items()), (min(late, default=0), None))
         why = answer.reason if answer is not None else why_late
         assert why is not None
-        if answer is None and (place := self._processes[rank].where_it_is()) is not None:
-            why = reason(why.code, **why.values | {"file": place.file, "line": place.line})
+        if answer is None:
+            # A supervisor always answers: where it does not, its host is gone, and srun has not said so yet.
+            others = (late_rank for late_rank in sorted(late) if self._spec.host_of(late_rank) != self._spec.host_of(0))
+            if (gone := next((other for other in others if not self._processes[other].tells()), None)) is not None:
+                rank, why = gone, reason("does_not_stop", limit_s=TELL_S)
+            elif (place := self._processes[rank].where_it_is()) is not None:
+                why = reason(why.code, **why.values | {"file": place.file, "line": place.line})
         tail = self._processes[rank].stderr_tail()
         goes_on = len(failed) == self._spec.ranks and not ended and getattr(answer, "program", None) is not None
         if not goes_on:
@@ -316,10 +321,14 @@ class Process:
             values |= {"file": place.file, "line": place.line}
         return Ended(reason=reason(answer.reason.code, **values))
 
+    def tells(self) -> bool:
+        """End the worker, and return whether its supervisor says so."""
+        self._send(TELL)
+        return bool(select.select([self], [], [], TELL_S)[0])
+
     def where_it_is(self) -> Place | None:
         """End the worker, and return where it was, if a user's program says so."""
-        self._send(TELL)
-        select.select([self], [], [], TELL_S)
+        self.tells()
         return last_place(self._written(STACK_TAIL_B))
 
     def stderr_tail(self) -> str:

@@ -209,7 +209,7 @@ def test_the_same_code_twice_does_not_pass(job, tmp_path):
         WORK.format(count=LESS), WORK.format(count=LESS), package="package", program="-model.py", rounds="1", batch="8"
     )
     assert (done.outputs["verdict"], done.codes[0]) == ("failed", 4), done.log
-    assert lasting(done)[0].has_same_code
+    assert lasting(done)[0].kept_apart == "same_code"
     assert "same code" in done.summary
 
 

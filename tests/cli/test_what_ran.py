@@ -135,7 +135,7 @@ def test_threads_are_those_that_hold_in_the_blocks_and_so_are_their_cpus(tmp_pat
     assert {name for code, name in findings if code == "program_binds_threads"} == {*bound}
     assert any(code == "threads_differ" for code, _ in findings)
     rows = {row.name: row for row in compare_within("run", profile).rows}
-    assert [rows[name].has_bound_threads for name in ("one_thread", *bound)] == [False, True, True]
+    assert [rows[name].kept_apart for name in ("one_thread", *bound)] == ["", "bound_threads", "bound_threads"]
 
 
 @pytest.mark.frameworks

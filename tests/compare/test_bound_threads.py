@@ -62,7 +62,7 @@ def test_a_cell_whose_threads_share_a_cpu_gets_no_verdict_and_nothing_is_the_fas
     profile = b.profile(b.group("mlp train", member("torch", ON_ONE, 300.0), member("jax", ON_BOTH)), rounds=8)
     comparison = compare_within("p", profile)
     jax = next(row for row in comparison.rows if row.name == "jax")
-    assert (jax.versus, jax.has_bound_threads, comparison.groups[0].leaders) == (None, True, None)
+    assert (jax.versus, jax.kept_apart, comparison.groups[0].leaders) == (None, "bound_threads", None)
     assert [note.what.values["bound"] for note in comparison.notes if note.what.code == "bound_threads"] == [
         "torch 2 threads on 1 CPU"
     ]

@@ -66,7 +66,7 @@ def codes_of(profile):
 def test_variants_that_were_to_differ_and_loaded_the_same_get_no_verdict(base, head, by):
     profile = two_variants(base, head, code("a", "b"), code("b", "a"))
     row, exit_code = codes_of(profile)
-    assert (row.versus, row.has_same_code, exit_code) == (None, True, 4)
+    assert (row.versus, row.kept_apart, exit_code) == (None, "same_code", 4)
     (finding,), lacking = outcomes("same_code", profile)
     assert (finding.severity, finding.values, lacking) == ("bad", {"by": by, "files": 2}, [])
     assert finding.cell_key.endswith("/head")
@@ -100,7 +100,7 @@ def test_what_was_not_recorded_is_compared_and_not_checked():
 def test_files_beyond_the_limit_are_told_apart_by_where_they_lie(where, is_same):
     launches = (code("a", left_out=3, where=side) for side in ("a", where))
     row, exit_code = codes_of(two_variants({"env": BASE}, {"env": HEAD}, *launches))
-    assert (row.has_same_code, exit_code) == (is_same, 4 if is_same else 0)
+    assert (row.kept_apart, exit_code) == (("same_code", 4) if is_same else ("", 0))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_two_programs_of_one_content_are_the_same(head, is_same):
     members = [side("default", code("a"), workload=name) for name in ("base", "head")]
     profile = built(members, programs={"base": program(), "head": head})
     row, exit_code = codes_of(profile)
-    assert (row.has_same_code, exit_code) == (is_same, 4 if is_same else 0)
+    assert (row.kept_apart, exit_code) == (("same_code", 4) if is_same else ("", 0))
     assert [finding.values["by"] for finding in outcomes("same_code", profile)[0]] == ["program"] * is_same
 
 
@@ -125,7 +125,7 @@ def test_a_slower_row_fails_beside_one_of_the_same_code():
     members = [side("base", code("a")), side("head", code("a")), side("next", code("b"), step_ms=4.0)]
     comparison = compare_within("p", built(members, variants=variants))
     limit = limit_slow_downs(comparison, 5.0)
-    assert (limit.exit_code, len(limit.slower), len(limit.same_code), limit.unresolved) == (1, 1, 1, [])
+    assert (limit.exit_code, len(limit.slower), len(limit.kept_apart["same_code"]), limit.unresolved) == (1, 1, 1, [])
     assert comparison.groups[0].leaders.tied == ["base"]
 
 

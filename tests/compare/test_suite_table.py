@@ -114,7 +114,7 @@ def other_losses(away, device):
         (b.member(), profile(b.member(device="gpu"), data="synthetic"), "train_sample_gain_pct", "data"),
         # A GPU's losses may lie further from the CPU's than another CPU's.
         (b.member(), profile(other_losses(1e-4, "gpu")), "train_sample_gain_pct", None),
-        (b.member(), profile(other_losses(0.01, "gpu")), "train_sample_gain_pct", "arithmetic"),
+        (b.member(), profile(other_losses(0.01, "gpu")), "train_sample_gain_pct", "other_losses"),
     ],
 )
 def test_cells_that_answer_another_question_than_the_cpus_have_no_gain(cpu, other, figure, kind):

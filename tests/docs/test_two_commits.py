@@ -50,7 +50,7 @@ def test_the_recipe_shows_a_commit_that_does_three_times_the_work(tmp_path):
     )  # fmt: skip
     comparison = run_comparison(tmp_path / "commits.json")
     (row,) = (row for row in comparison.rows if not row.is_baseline)
-    assert not row.has_same_code, done.stderr
+    assert not row.kept_apart, done.stderr
     if done.returncode == 5 and row.value("is_disturbed"):
         pytest.skip(f"other programs disturbed every cycle: {done.stderr}")
     assert done.returncode == 1 and row.versus.ratio == pytest.approx(3, rel=0.3), done.stderr

@@ -227,7 +227,7 @@ def _before_and_after() -> dict[str, Profile]:
 
 def _blocked() -> dict[str, Profile]:
     """Return runs that must not be compared with `session0`, or have no cell of it."""
-    launches = {"data": {"data": OTHER_DATA}, "threads": {"threads": ONE_THREAD}, "arithmetic": {"parity": LOSSES}}
+    launches = {"data": {"data": OTHER_DATA}, "threads": {"threads": ONE_THREAD}, "losses": {"parity": LOSSES}}
     fields = {name: {"launch": launch} for name, launch in launches.items()}
     fields["batch"] = {"batch": 64, "precision": "bfloat16"}
     created = "2026-10-02T10:00:00+00:00"

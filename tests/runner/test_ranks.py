@@ -29,7 +29,7 @@ plan, rank = json.loads(os.environ["PLAN"]), 0
 for line in sys.stdin:
     request = json.loads(line)
     kind, done = request["type"], {"type": "Done", "address": "127.0.0.1:1", "counters": [*plan["counters"][0]]}
-    rank = request.get("part", rank)
+    rank = request.get("rank", request.get("part", rank))
     if kind == "Prepare":
         done["part"] = {"python": plan["pythons"][rank]}
     if kind == "Measure":
@@ -57,8 +57,9 @@ def started(tmp_path, monkeypatch):
     monkeypatch.setattr(worker_processes, "ENDED_GRACE_S", 0.5)
     made = []
 
-    def start(count=1, stop=None, **plan):
+    def start(count=1, stop=None, hosts=(), **plan):
         spec = spec_of(cell(devices=count), ranks=count, cpus=[*range(count)], env={"PLAN": json.dumps(PLAN | plan)})
+        spec = spec._replace(hosts=hosts)
         spec = spec._replace(variant=type(spec.variant)(name="v", python=str(python), env=spec.variant.env))
         # These CPUs need not be there: the stand-in takes none.
         spec = spec._replace(prepare=type(spec.prepare)(**_fields(spec.prepare) | {"cpus": [0]}))
@@ -168,6 +169,32 @@ def test_the_rank_that_ended_is_blamed_and_not_the_one_that_waits_for_it(started
 def test_the_rank_that_is_late_is_blamed(started):
     failed = failure_of(started(2, guilty=1, does="time.sleep(60)"), limit_s=1)
     assert (failed.reason.code, failed.reason.values["rank"]) == ("phase_timeout", 1)
+
+
+@pytest.fixture
+def other_host(tmp_path, monkeypatch):
+    """Let `srun` start on this machine what is for another."""
+    srun = tmp_path / "srun"
+    srun.write_text('#!/bin/sh\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"\n')
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(worker_processes, "TELL_S", 1.0)
+    monkeypatch.setattr(worker_processes, "ENDS_S", 1.0)  # of what does not answer
+
+
+@pytest.mark.parametrize(
+    ("guilty", "does", "code"),
+    [
+        (1, "os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)", "does_not_stop"),
+        (1, "time.sleep(60)", "phase_timeout"),
+        (0, "time.sleep(60)", "phase_timeout"),
+    ],
+)
+@pytest.mark.usefixtures("other_host")
+def test_a_host_whose_supervisor_does_not_answer_is_gone(started, guilty, does, code):
+    failed = failure_of(started(2, hosts=["n1", "n2"], guilty=guilty, does=does), limit_s=1)
+    assert (failed.reason.code, failed.reason.values["rank"]) == (code, guilty)
+    assert failed.reason.values.get("host") == ("n2" if guilty else None)
 
 
 def test_a_program_that_fails_in_one_rank_alone_ends_all(started):
