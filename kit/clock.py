@@ -44,11 +44,7 @@ PATH_WARMUP = 1_000
 NULL_INTERVALS_PER_STEP = 1000
 
 _NS_PER_S = 1_000_000_000
-_NUMBERS: dict[str, int] = {
-    "monotonic_raw": lib.KIT_MONOTONIC_RAW,
-    "tsc": lib.KIT_TSC,
-    "cntvct": lib.KIT_CNTVCT,
-}
+_NUMBERS: dict[str, int] = {"monotonic_raw": lib.KIT_MONOTONIC_RAW, "tsc": lib.KIT_TSC, "cntvct": lib.KIT_CNTVCT}
 
 
 class ClockError(KitError):
@@ -108,10 +104,7 @@ def choose_source(
 
 
 def calibrate(
-    source: ClockSource = "monotonic_raw",
-    *,
-    span_ns: int = CALIBRATION_SPAN_NS,
-    brackets: int = CALIBRATION_BRACKETS,
+    source: ClockSource = "monotonic_raw", *, span_ns: int = CALIBRATION_SPAN_NS, brackets: int = CALIBRATION_BRACKETS
 ) -> Calibration | None:
     """Compare `source` with CLOCK_MONOTONIC_RAW for `span_ns`; None for monotonic_raw, which counts nanoseconds."""
     if source == "monotonic_raw":

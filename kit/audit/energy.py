@@ -264,10 +264,7 @@ def device_still_warming(cell: MeasuredCell) -> Found | None:
     "{who}: the joules are the whole {scope}'s, but the worker had {cpus} of {of_cpus} CPUs; other programs took "
     "{contention_pct:.0f} % of all."
 )
-@says(
-    "{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.",
-    code="scope_shared",
-)
+@says("{who}: the joules include other programs, which took {contention_pct:.0f} % of the CPUs.", code="scope_shared")
 def scope_larger_than_worker(cell: MeasuredCell) -> Found | None:
     """Find joules that include CPUs which the worker did not have, or work of other programs."""
     blocks = _figures(cell)

@@ -46,10 +46,8 @@ def listed(cells: Sequence[MeasuredCell], values: Sequence[object]) -> str:
 @says("{who}: it was to differ from the baseline by {by}, but loaded the same code (files of yours: {files}).")
 def same_code(group: Sequence[MeasuredCell]) -> Iterator[Outcome]:
     """Find variants and programs that were to differ in code and loaded the same."""
-    suite, base = (
-        group[0].run.profile.suite,
-        next((cell for cell in group if cell.sample.baseline is cell.sample), None),
-    )
+    suite = group[0].run.profile.suite
+    base = next((cell for cell in group if cell.sample.baseline is cell.sample), None)
     others = [cell for cell in group if cell is not base and base is not None]
     known = {cell.key: code_in_common(suite, cell.sample, base.sample) for cell in others if base is not None}
     if not any(known.values()):

@@ -24,14 +24,8 @@ LEFT_OUT = ("device_still_warming",)
 # A host that varies moves the short blocks of a small step by as much as clocks move those of a device under load.
 UNDER_LOAD, SMALL = ("sustained_differs",), "mlp"
 ON_ANY_DEVICE = (
-    "idle_not_idle",
-    "few_updates",
-    "sensor_broken",
-    "sampling_gaps",
-    "missing_cell",
-    "loss_not_finite",
-    "parity",
-)
+    "idle_not_idle", "few_updates", "sensor_broken", "sampling_gaps", "missing_cell", "loss_not_finite", "parity",
+)  # fmt: skip
 
 Status = Literal["fail", "not_checked", "pass"]
 

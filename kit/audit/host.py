@@ -34,11 +34,7 @@ NUMA_PAGES = 10_000
 NUMA_PAGES_PER_S = 256
 
 
-@rule(
-    "warning",
-    at_least=THROTTLED_LEAST_PCT,
-    explains=("cpus_idle", "stalls", "contention", "cpu_pressure"),
-)
+@rule("warning", at_least=THROTTLED_LEAST_PCT, explains=("cpus_idle", "stalls", "contention", "cpu_pressure"))
 @says("{who}: a cgroup quota stopped the CPUs up to {throttled_pct:.0f} % of the time.")
 def throttled(cell: MeasuredCell) -> Found | None:
     """Find cells whose CPUs were stopped by a cgroup quota."""

@@ -40,14 +40,10 @@ SETS: dict[str, Sequence[str]] = {
 }  # fmt: skip
 # What a variable sets -> the code of the remedy; that of threads has a remedy of its own.
 REMEDIES_OF = {
-    CPUS: "usual_cpus_of_threads",
-    DEVICES: "usual_devices",
-    PRECISION: "usual_precision",
-    COMPILATION: "usual_compilation",
-    COMMUNICATION: "usual_communication",
-    KERNELS: "usual_kernels",
+    CPUS: "usual_cpus_of_threads", DEVICES: "usual_devices", PRECISION: "usual_precision",
+    COMPILATION: "usual_compilation", COMMUNICATION: "usual_communication", KERNELS: "usual_kernels",
     OTHERS: "usual_settings",
-}
+}  # fmt: skip
 # They say where something lies, what is logged, or what an image contains: no step depends on them.
 SET_NOTHING = (
     "*_HOME", "*_ROOT", "*_DIR", "*_PATH", "*_CACHE", "*_VERSION", "*_ARCH_LIST", "*_DEVICES", "*_IFNAME", "*_LOGS",

@@ -139,9 +139,9 @@ def tf32_setting(value: object) -> str:
     return str(value) if override is None else f"{value} ({TF32_OVERRIDE}={override})"
 
 
-def choice_set(variable: str) -> str:
+def choice_set(variable: str, variables: Mapping[str, str] = os.environ) -> str:
     """Return which of its choices a variable names; empty: it is not set."""
-    value, able = os.environ.get(variable, ""), CHOICES[variable]
+    value, able = variables.get(variable, ""), CHOICES[variable]
     if value and value not in able:
         raise BackendError(f"{variable}={value}: {choices(value, able)}")
     return value

@@ -34,7 +34,7 @@ StepOutput: TypeAlias = Any  # a device handle: a loss or logits
 GLOO_INTERFACE, NCCL_INTERFACE = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 # The runner stops ranks while other workers run, and no framework may take that for their end. The runner itself sees
 # an end at once.
-HEARTBEAT_LIMIT_S = 7 * 24 * 3600
+HEARTBEAT_S = 7 * 24 * 3600
 # Loops, products, and calls into a library such as oneDNN or cuDNN.
 XLA_KERNELS = re.compile(r"\s(while|dot|convolution)\(|custom_call_target=\"([^\"]+)\"")
 # CUDA's runtime begins its names with cuda, its driver with cu: cudaGraphLaunch, cuLaunchKernelEx, cuMemsetD8Async.

@@ -200,7 +200,7 @@ def export(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError(f"--out {out}: this is a file; name a folder")
     (label,), document, comparison = labels_of([profile]), read_profile(profile), run_comparison(profile)
     files = EXPORTS[format_name](
-        Exported(label, profile, document, comparison, commit, level, out if is_folder else None),
+        Exported(label, profile, document, comparison, commit, level, out if is_folder else None)
     )
     if format_name in WITHOUT_MARKS and (count := sum(bool(row.value("is_disturbed")) for row in comparison.rows)):
         say(f"other programs disturbed {count} of {len(comparison.rows)} rows, which {format_name} has no mark for")

@@ -18,16 +18,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from kit.compare.table import (
-    NO_BLOCKS,
-    BlockId,
-    BlockTable,
-    BlockTaken,
-    LaunchRow,
-    Taken,
-    counted,
-    taken_together,
-)
+from kit.compare.table import NO_BLOCKS, BlockId, BlockTable, BlockTaken, LaunchRow, Taken, counted, taken_together
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, CellResult, Launch
 from kit.stats.estimate import RULE, RULE_OF_ALL_CYCLES

@@ -27,13 +27,7 @@ from kit.compare.runs import Run, Sample, same_host
 from kit.compare.sides import Side
 from kit.profile.cell import DEFAULT_VARIANT
 from kit.stats.break_even import BreakEven, break_even
-from kit.stats.estimate import (
-    ALPHA,
-    Estimate,
-    bounded_exp,
-    judge,
-    over,
-)
+from kit.stats.estimate import ALPHA, Estimate, bounded_exp, judge, over
 from kit.stats.modes_and_trends import slower_in_both
 from kit.stats.sessions import over_runs
 
@@ -248,7 +242,7 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
         steps: family of the group by step, whose verdict says whether any are saved.
     """
     axis, step, sample, base = ("compile_mode",), METRICS["step_ns"], rows[name][0], rows[baseline][0]
-    if any(_is_another_mode(known) for known in (sample, base)):
+    if any(first_against_mode(known.cell, (each.record for each in known.launches)) for known in (sample, base)):
         return None
     if sample.cell.key_without(axis) != base.cell.key_without(axis) or not sample.cell.in_blocks:
         return None
@@ -265,11 +259,6 @@ def broken_even(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], 
     ratio = bounded_exp(mean)
     saving_ns = [base_ns * (1 - ratio - ratio * (logs[number] - mean)) for number in extra_ns]
     return break_even([*extra_ns.values()], saving_ns, steps.versus(name, baseline).verdict)
-
-
-def _is_another_mode(sample: Sample) -> bool:
-    records = (launch.record for launch in sample.launches)
-    return first_against_mode(sample.cell, records) is not None
 
 
 def scaling_of(name: str, baseline: str, rows: Mapping[str, Sequence[Sample]], family: Family) -> Scaling | None:

@@ -71,11 +71,7 @@ ASK_TIMEOUT_S = 30.0
 
 
 def identity(
-    pythons: Iterable[str] = (),
-    *,
-    packages: Iterable[str] = (),
-    prefixes: Iterable[str] = (),
-    names_only: bool = False,
+    pythons: Iterable[str] = (), *, packages: Iterable[str] = (), prefixes: Iterable[str] = (), names_only: bool = False
 ) -> Identity:
     """Identify this machine, once a run; `software` explains the arguments."""
     reasons: dict[str, Reason] = {}

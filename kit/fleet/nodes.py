@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kit.errors import KitError
 from kit.fleet.reframe_run import SLURM
+from kit.report.values_in_words import several
 
 # As sinfo calls them. Others are down, drained, failing, reserved for maintenance, or unknown.
 USABLE = frozenset({"idle", "mixed", "allocated", "completing", "reserved", "powered_down", "powering_up", "planned"})
@@ -71,15 +72,11 @@ def _slurm_nodes(partition: str | None, wanted: str | None) -> tuple[str, list[F
         names = _command("scontrol", "show", "hostnames", wanted)
         missing = [name for name in names if name not in nodes]
         if missing:
-            raise KitError(f"--nodes: {', '.join(missing)}: not in partition {chosen}; it has {_some(list(nodes))}")
+            raise KitError(f"--nodes: {', '.join(missing)}: not in partition {chosen}; it has {several(list(nodes))}")
         nodes = {name: nodes[name] for name in names}
     if not nodes:
         raise KitError(f"--partition {chosen} has no nodes; choose another")
     return chosen, list(nodes.values())
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _command(name: str, *words: str) -> list[str]:

@@ -27,13 +27,7 @@ MARKDOWN_SPECIAL = (
 # At the beginning of a line: a heading, a rule, an item of a list.
 MARKDOWN_BEGINNING = r"^\s*(?:\d+(?=[.)](?:\s|$))|(?=(?:#+|[-+=]+)(?:\s|$)))"
 # Unit in a record's name -> that of Prometheus, and what values are divided by.
-BASE_UNITS = {
-    "ns": ("seconds", 1e9),
-    "s": ("seconds", 1.0),
-    "b": ("bytes", 1.0),
-    "j": ("joules", 1.0),
-    "w": ("watts", 1.0),
-}
+BASE_UNITS = {"ns": ("seconds", 1e9), "s": ("seconds", 1), "b": ("bytes", 1), "j": ("joules", 1), "w": ("watts", 1)}
 # Endings that Prometheus keeps for counters, histograms and summaries.
 KEPT = {"count": "counted", "total": "whole", "sum": "summed", "bucket": "class", "info": "about", "created": "begin"}
 

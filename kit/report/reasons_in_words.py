@@ -436,7 +436,7 @@ OF_COLUMNS: dict[str, Templates] = {
     "latency_ns": {"by_latency": "latency of single steps; verdicts compare it (for fits: the whole time)"},
     "efficiency": {
         "scaling": "samples/s per device relative to the baseline (on a CPU: per thread, as its devices share "
-        "the threads)",
+        "the threads)"
     },
     "all_reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
     "sample_ns": {"per_sample": "step ÷ batch; verdicts compare it"},

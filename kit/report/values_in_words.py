@@ -163,19 +163,12 @@ def by_name(name: str, value: Value | bool | None) -> str:
 
 # How a metric's value is shown, by `Metric.unit`.
 BY_UNIT: Mapping[str, Callable[[Any], str]] = {
-    "": str,
-    "count": str,
-    "ns": duration,
-    "s": seconds,
-    "b": size,
-    "j": energy,
+    **{"": str, "count": str, "ns": duration, "s": seconds, "b": size, "j": energy, "number": number, "gain": percent},
     "mhz": "{:,.0f} MHz".format,
-    "number": number,
     "hundredths": "{:.2f}".format,
     "digits": "{:.3g}".format,
     "percent": "{:.0f}".format,
     "pct": "{:.1f} %".format,
-    "gain": percent,
     "gain_2": lambda ratio: f"{100 * (ratio - 1):+.2f} %",
     "per_1k": lambda known: number(1000 * known),
     "s_per_1k": lambda known_ns: number(1000 * known_ns / 1e9),

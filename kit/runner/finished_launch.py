@@ -77,7 +77,8 @@ def finished_launches(
             _add_sampled(worker, launch, long_block, samples, boards, idle)
         if long_block is not None and not any(energy.kind == "steady" for energy in launch.energy):
             launch.energy.append(_unread(long_block, cell))
-        launch.notes += _board_marks(launch, boards)
+        states = [state for device_id in launch.device_ids for state in boards.get(device_id, ())]
+        launch.notes += [*_throttled(launch.sensors), *_capped(states), *_shared(states)]  # each once, the gravest's
         yield SavedLaunch(launch=launch, step_ns=step_ns.tobytes())
 
 
@@ -92,10 +93,8 @@ def _add_sampled(  # noqa: PLR0917
     # An accelerator's other blocks wait for single steps, too, and are shorter than some gauges' period.
     windows = (launch.blocks if on_cpu or long_block is None else long_block).windows()
     if windows:
-        launch.sensors, launch.sensor_reasons = (
-            samples.summaries(windows),
-            samples.gauges_needing_longer_windows(windows),
-        )
+        launch.sensors = samples.summaries(windows)
+        launch.sensor_reasons = samples.gauges_needing_longer_windows(windows)
     entries = list[Energy]()
     is_asked = worker.has_energy
     if long_block is not None:
@@ -165,12 +164,6 @@ def _unread(long_block: Blocks, cell: Cell) -> Energy:
         begin_ns=begin_ns,
         steps=steps,
     )
-
-
-def _board_marks(launch: Launch, boards: Boards) -> list[Reason]:
-    """Return what bounded a launch on its boards; each once, the gravest board's."""
-    states = [state for device_id in launch.device_ids for state in boards.get(device_id, ())]
-    return [*_throttled(launch.sensors), *_capped(states), *_shared(states)]
 
 
 def _why_not_its_joules(states: Sequence[Accelerator]) -> Reason | None:

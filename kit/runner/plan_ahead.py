@@ -34,13 +34,7 @@ from kit.profile.unfinished import RunPlan
 from kit.report.plan_report import Ahead
 from kit.runner.rounds_left import ROUNDS_MAX
 from kit.stats.estimate import ROUNDS_FOR_VERDICT
-from kit.stats.two_components import (
-    GroupSeen,
-    best_cycles,
-    components,
-    half_width,
-    rounds_for_half_width,
-)
+from kit.stats.two_components import GroupSeen, best_cycles, components, half_width, rounds_for_half_width
 from kit.suites.groups import Bundle
 
 # Before a run only so many profiles are read, the newest first: a folder may have thousands.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kit.backends.backend_catalog import CATALOG, ENVIRONMENT_PREFIXES, WITH_EXTRA
 from kit.backends.compile_caches import set_caches
-from kit.backends.entry import THREAD_VARIABLES
+from kit.backends.entry import THREAD_VARIABLES, choice_set
 from kit.clock import choose_source
 from kit.compare.notes import devices_idle
 from kit.devices import DEVICES
@@ -26,7 +26,7 @@ from kit.errors import KitError
 from kit.fingerprint.fingerprint import identity, identity_of_devices, kit_revision
 from kit.fingerprint.machine_state import state
 from kit.fingerprint.this_machine import container
-from kit.nearest import choices, did_you_mean
+from kit.nearest import did_you_mean
 from kit.printable import printable_line
 from kit.profile.cell import Cell, Variant
 from kit.profile.facts import Identity
@@ -110,10 +110,8 @@ def _check_variables(variants: Sequence[Variant]) -> None:
             if name.startswith("KIT_") and not name.startswith(PYTHON_PREFIX) and name not in known:
                 line = f"variant {variant.name}: no variable {name}{did_you_mean(name, known)}"
                 raise KitError(f"{line}; {page('reference/environment.md')} lists Steadykit's")
-        for name, able in CHOICES.items():
-            value = variant.env.get(name, os.environ.get(name))
-            if value and value not in able:
-                raise KitError(f"{name}={value}: {choices(value, able)}")
+        for name in CHOICES:
+            choice_set(name, {**os.environ, **variant.env})
 
 
 def _check_devices(cells: Sequence[Cell], variants: Sequence[Variant], hosts: int) -> None:
@@ -294,12 +292,7 @@ def prepare(
         state_before=state(),
         sensors=sensors,
         suite=replace(
-            plan.suite,
-            plan=steps,
-            variants=list(variants),
-            data=data[0],
-            data_reason=data[1],
-            skipped=list(skipped),
+            plan.suite, plan=steps, variants=list(variants), data=data[0], data_reason=data[1], skipped=list(skipped)
         ),
         cells=plan.cells,
         groups=plan.groups,

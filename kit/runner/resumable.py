@@ -47,11 +47,7 @@ def check_resumable(plan: RunPlan, cpus: list[int]) -> None:
 
 
 def _conditions(
-    kit: Kit,
-    programs: Mapping[str, ProgramSource],
-    variants: Sequence[Variant],
-    cpus: list[int],
-    identity: Identity,
+    kit: Kit, programs: Mapping[str, ProgramSource], variants: Sequence[Variant], cpus: list[int], identity: Identity
 ) -> dict[str, object]:
     """Return all that must stay as it is while a run goes on, by the name it is told by."""
     return {

@@ -182,18 +182,14 @@ def find_backend(backend: str, variant: Variant = DEFAULT, *, devices: bool = Fa
         raise KitError(f"{who}: its answer is not from this kit; {remedy}") from None
     if probe.kit != __version__:
         raise KitError(f"{who}: it has kit {probe.kit}, and this is kit {__version__}; install the same in both")
-    if probe.not_preloaded:
+    if libraries := probe.not_preloaded:
+        packages = [PACKAGES[name] for library in libraries if (name := os.path.basename(library)) in PACKAGES]  # noqa: PTH119
+        known = f" (Debian, Ubuntu: {', '.join(packages)})" if packages else ""
         raise KitError(
-            f"variant {variant.name}: LD_PRELOAD names {', '.join(probe.not_preloaded)}, which did not load; "
-            f"install {_library_named(probe.not_preloaded)}, or give its full path"
+            f"variant {variant.name}: LD_PRELOAD names {', '.join(libraries)}, which did not load; "
+            f"install the library{known}, or give its full path"
         )
     return probe
-
-
-def _library_named(libraries: Sequence[str]) -> str:
-    """Return "the library", with the packages that have it where they are known."""
-    packages = [PACKAGES[name] for library in libraries if (name := os.path.basename(library)) in PACKAGES]  # noqa: PTH119
-    return f"the library (Debian, Ubuntu: {', '.join(packages)})" if packages else "the library"
 
 
 def _answer(backend: str, variant: Variant, *, devices: bool) -> bytes:

@@ -240,6 +240,7 @@ class Ranks:
             others = (late_rank for late_rank in sorted(late) if self._spec.host_of(late_rank) != self._spec.host_of(0))
             if (gone := next((other for other in others if not self._processes[other].tells()), None)) is not None:
                 rank, why = gone, reason("does_not_stop", limit_s=TELL_S)
+                self._processes[gone].kill()  # it would wait for that host
             elif (place := self._processes[rank].where_it_is()) is not None:
                 why = reason(why.code, **why.values | {"file": place.file, "line": place.line})
         tail = self._processes[rank].stderr_tail()
@@ -348,6 +349,11 @@ class Process:
         with suppress(OSError):
             self._popen.stdin.close()
 
+    def kill(self) -> None:
+        """Kill the supervisor on this machine, or what stands in front of one elsewhere."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
     def wait(self) -> None:
         """Wait until it has gone, after `end`, and remove what is left."""
         # Nobody reads any more: a supervisor must not wait for room to say how the worker ended.
@@ -356,8 +362,7 @@ class Process:
         try:
             self._popen.wait(ENDS_S)
         except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(self._popen.pid, signal.SIGKILL)
+            self.kill()
             self._popen.wait()
         self._errors.close()
         if not self._folder:
@@ -423,7 +428,8 @@ def who_reaches(backend: str, hosts: int) -> Reason:
     refused = _why_no_network()
     if refused is None:
         return reason(PRIVATE)
-    if _has_only_loopback():
+    # No other interface is up, as in a container without a network.
+    if all(name == LOOPBACK_NAME.decode() or not stats.isup for name, stats in psutil.net_if_stats().items()):
         return reason(WITHOUT_NETWORK)
     return reason("ranks_on_loopback" if is_kept else "ranks_exposed", call=refused.call, error=refused.error)
 
@@ -489,8 +495,3 @@ def _why_no_network() -> Refused | None:
     for descriptor in descriptors:
         os.close(descriptor)
     return None
-
-
-def _has_only_loopback() -> bool:
-    """Whether no other interface is up, as in a container without a network."""
-    return all(name == LOOPBACK_NAME.decode() or not stats.isup for name, stats in psutil.net_if_stats().items())

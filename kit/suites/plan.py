@@ -422,10 +422,7 @@ def _product(suite: Suite, axes: Axes) -> Iterator[Cell]:
             cell = Cell(workload=workload, parameters={name: fields.pop(name) for name in known}, **fields)
             entry = CATALOG[cell.backend]
             _check_cell(cell)
-            named = {
-                DEFAULT_COMPILE_MODE: entry.default_mode(cell.device),
-                PLAIN_COMPILE_MODE: entry.compile_modes[0],
-            }
+            named = {DEFAULT_COMPILE_MODE: entry.default_mode(cell.device), PLAIN_COMPILE_MODE: entry.compile_modes[0]}
             mode = named.get(cell.compile_mode, cell.compile_mode)
             if mode in entry.compile_modes:
                 yield replace(cell, compile_mode=mode)

@@ -77,16 +77,9 @@ def check_choice(kind: str, name: str, known: Sequence[str], unless: str = "") -
 
 # Each axis of a cell with its field of `Axes`; the first varies slowest.
 FIELDS = {
-    "device": "devices",
-    "batch": "batches",
-    "precision": "precisions",
-    "feed": "feeds",
-    "threads": "threads",
-    "devices": "device_counts",
-    "task": "tasks",
-    "backend": "backends",
-    "compile_mode": "compile_modes",
-}
+    "device": "devices", "batch": "batches", "precision": "precisions", "feed": "feeds", "threads": "threads",
+    "devices": "device_counts", "task": "tasks", "backend": "backends", "compile_mode": "compile_modes",
+}  # fmt: skip
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

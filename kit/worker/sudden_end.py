@@ -23,16 +23,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 # A signal that Python or the kernel ignores by default ends nothing; faulthandler has those of a crash anyway.
 ENDING = (
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGALRM,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGVTALRM,
-    signal.SIGPROF,
-    signal.SIGXCPU,
-)
+    signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGVTALRM,
+    signal.SIGPROF, signal.SIGXCPU,
+)  # fmt: skip
 # The head of a stack as faulthandler writes it: of a crash, of a signal, or because it was asked to.
 HEAD = re.compile(
     r"^(?:Fatal Python error: .*\n+(?:<.*\n+)?)?(?:Current thread|Stack) .*\(most recent call first\):\n", re.M

@@ -28,15 +28,7 @@ from kit import clock
 from kit.backends.backend_catalog import CATALOG, load, load_operations
 from kit.backends.compile_caches import compile_anew, is_as_given, kept_by
 from kit.backends.entry import read_from_environment
-from kit.backends.program.backend import (
-    HOST,
-    UserProgram,
-    defined_at,
-    device_of,
-    import_function,
-    leaves,
-    line_in,
-)
+from kit.backends.program.backend import HOST, UserProgram, defined_at, device_of, import_function, leaves, line_in
 from kit.backends.program.frameworks import loaded_versions
 from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
 from kit.devices import DEVICES, worker_environment
@@ -170,19 +162,10 @@ class _Worker:
     def answer(self, request: Requests) -> Done | Measured:
         """Do what is asked; the framework's own exceptions pass."""
         handlers: dict[type[Request], Callable[[Any], Done | Measured]] = {
-            Prepare: self._prepare,
-            Reach: self._reach,
-            Join: self._join,
-            Load: self._load,
-            Build: self._build,
-            Trace: self._trace,
-            Compile: self._compile,
-            Measure: self._measure,
-            Conclude: self._conclude,
-            Score: self._score,
-            Release: self._release,
-            Finish: self._finish,
-        }
+            Prepare: self._prepare, Reach: self._reach, Join: self._join, Load: self._load, Build: self._build,
+            Trace: self._trace, Compile: self._compile, Measure: self._measure, Conclude: self._conclude,
+            Score: self._score, Release: self._release, Finish: self._finish,
+        }  # fmt: skip
         return handlers[type(request)](request)
 
     def release(self, program: int | None) -> None:

@@ -430,10 +430,7 @@ MNIST = Dataset(
         for split, files in MNIST_SHA256.items()
     },
     read=_mnist,
-    mirrors=(
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    ),
+    mirrors=("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
     divisor=255.0,
 )
 UCI_HAR = Dataset(

@@ -47,11 +47,7 @@ class Operation:
 
 
 MATMUL = Operation(
-    name="matmul",
-    parameter="n",
-    sizes=(512, 1024, 2048),
-    accelerator_sizes=(1024, 4096, 8192),
-    in_precisions=True,
+    name="matmul", parameter="n", sizes=(512, 1024, 2048), accelerator_sizes=(1024, 4096, 8192), in_precisions=True
 )
 # One that fits into most last caches and is long against a dispatch, and one that fits into next to none.
 TRIAD = Operation(name="triad", parameter="mib", sizes=(16, 256))

@@ -31,15 +31,11 @@ _MEAN = 96  # of noise and lit blocks together
 
 def synthetic(stands_for: Dataset) -> Dataset:
     """Return a data set of the same shapes, dtype, classes and published sizes that needs no files."""
-
-    def read(split: Split, _contents: Sequence[bytes]) -> Samples:
-        return _blocks(stands_for, split)
-
     return replace(
         stands_for,
         name=SYNTHETIC,
         files={"train": (), "test": ()},
-        read=stands_for.read if stands_for in MADE_DATA_SETS else read,
+        read=stands_for.read if stands_for in MADE_DATA_SETS else lambda split, _: _blocks(stands_for, split),
         count=None,
         parse_once=False,
     )
@@ -78,10 +74,6 @@ def _prototypes(like: Dataset) -> NDArray[np.uint8]:
     return lit
 
 
-def _images(split: Split, _contents: Sequence[bytes]) -> Samples:
-    return _blocks(IMAGES, split)
-
-
 def _tokens(split: Split, _contents: Sequence[bytes]) -> Samples:
     """Return tokens (samples, tokens); the targets, which are classes of other data, are zeros."""
     import numpy as np
@@ -94,14 +86,14 @@ def _tokens(split: Split, _contents: Sequence[bytes]) -> Samples:
     return Samples(tokens.astype(np.int32).reshape(shape), np.zeros(shape[0], np.uint8))
 
 
-IMAGES = Dataset(
+IMAGES: Dataset = Dataset(
     name="images",
     sample_shape=(224, 224, 3),
     dtype="uint8",
     classes=1000,
     sizes={"train": 1024, "test": 1024},
     files={"train": (), "test": ()},
-    read=_images,
+    read=lambda split, _: _blocks(IMAGES, split),
     divisor=255.0,
 )
 TOKENS = Dataset(

@@ -40,22 +40,13 @@ GPT2_TOKENS, GPT2_VOCABULARY = 1024, 50_257
 
 # The five-nets, batch-sweep and frameworks-cnn systems have this network.
 CNN = Workload(
-    name="cnn",
-    data="mnist",
-    input_shape=(28, 28, 1),
-    classes=10,
+    name="cnn", data="mnist", input_shape=(28, 28, 1), classes=10,
     layers=(
-        Conv2D(32, (3, 3), "relu"),
-        Conv2D(64, (3, 3), "relu"),
-        MaxPool2D(2),
-        Dropout(0.25),
-        Flatten(),
-        Dense(128, "relu"),
-        Dropout(0.5),
-        Dense(10),
+        Conv2D(32, (3, 3), "relu"), Conv2D(64, (3, 3), "relu"), MaxPool2D(2), Dropout(0.25), Flatten(),
+        Dense(128, "relu"), Dropout(0.5), Dense(10),
     ),
     optimizer=Adadelta(learning_rate=0.001, rho=0.95, epsilon=1e-7),
-)
+)  # fmt: skip
 
 
 def _check_depth(name: str, layers: int) -> None:
@@ -151,83 +142,49 @@ def _gpt2(width: int, depth: int, heads: int, length: int, vocabulary: int) -> W
 NETWORKS: list[Workload | NetworkFamily] = [
     # The deep autoencoder of the five-nets system.
     Workload(
-        name="autoencoder",
-        data="mnist",
-        input_shape=(784,),
-        classes=10,
+        name="autoencoder", data="mnist", input_shape=(784,), classes=10,
         layers=(
-            Dense(128, "relu"),
-            Dense(64, "relu"),
-            Dense(32, "relu"),
-            Dense(64, "relu"),
-            Dense(128, "relu"),
-            Dense(784, "sigmoid"),
+            Dense(128, "relu"), Dense(64, "relu"), Dense(32, "relu"),
+            Dense(64, "relu"), Dense(128, "relu"), Dense(784, "sigmoid"),
         ),
-        optimizer=ADAM,
-        loss="reconstruction",
+        optimizer=ADAM, loss="reconstruction",
     ),
     CNN,
     # The frameworks-cnn system trains it so.
     msgspec.structs.replace(CNN, name="cnn_sgd", optimizer=SGD(learning_rate=0.01)),
     # The cnn-batch system has this network.
     Workload(
-        name="cnn_small",
-        data="mnist",
-        input_shape=(28, 28, 1),
-        classes=10,
+        name="cnn_small", data="mnist", input_shape=(28, 28, 1), classes=10,
         layers=(
-            Conv2D(64, (2, 2), "relu", "same"),
-            MaxPool2D(2),
-            Dropout(0.3),
-            Conv2D(32, (2, 2), "relu", "same"),
-            MaxPool2D(2),
-            Dropout(0.3),
-            Flatten(),
-            Dense(256, "relu"),
-            Dropout(0.5),
-            Dense(10),
+            Conv2D(64, (2, 2), "relu", "same"), MaxPool2D(2), Dropout(0.3),
+            Conv2D(32, (2, 2), "relu", "same"), MaxPool2D(2), Dropout(0.3),
+            Flatten(), Dense(256, "relu"), Dropout(0.5), Dense(10),
         ),
         optimizer=ADAM,
     ),
     # The five-nets system has the next three, two of them over the rows of an image.
     Workload(
-        name="lstm",
-        data="mnist",
-        input_shape=(28, 28),
-        classes=10,
-        layers=(LSTM(128), Dense(10)),
-        optimizer=ADAM,
+        name="lstm", data="mnist", input_shape=(28, 28), classes=10, layers=(LSTM(128), Dense(10)), optimizer=ADAM,
     ),
     Workload(
-        name="mlp",
-        data="mnist",
-        input_shape=(784,),
-        classes=10,
+        name="mlp", data="mnist", input_shape=(784,), classes=10,
         layers=(Dense(512, "relu"), Dropout(0.2), Dense(512, "relu"), Dropout(0.2), Dense(10)),
         optimizer=RMSprop(learning_rate=0.001, rho=0.9, epsilon=1e-7),
     ),
     Workload(
-        name="rnn",
-        data="mnist",
-        input_shape=(28, 28),
-        classes=10,
-        layers=(SimpleRNN(256), Dense(10)),
+        name="rnn", data="mnist", input_shape=(28, 28), classes=10, layers=(SimpleRNN(256), Dense(10)),
         optimizer=SGD(learning_rate=0.01),
     ),
     # The deep bidirectional LSTM of the dblstm-har system, over windows of nine signals.
-    NetworkFamily(name="dblstm", data="uci_har", defaults={"layers": 2, "units": 64}, build=_dblstm),
+    NetworkFamily(name="dblstm", data="uci_har", build=_dblstm, defaults={"layers": 2, "units": 64}),
     NetworkFamily(
-        name="transformer",
-        data="mnist",
+        name="transformer", data="mnist", build=_transformer,
         defaults={"width": 64, "depth": 2, "heads": 4, "length": 28},
-        build=_transformer,
     ),
     # Networks that load an accelerator; their data is made.
-    NetworkFamily(name="resnet50", data="images", defaults={"side": IMAGE_SIDE, "filters": 64}, build=_resnet50),
+    NetworkFamily(name="resnet50", data="images", build=_resnet50, defaults={"side": IMAGE_SIDE, "filters": 64}),
     NetworkFamily(
-        name="gpt2",
-        data="tokens",
+        name="gpt2", data="tokens", build=_gpt2,
         defaults={"width": 768, "depth": 12, "heads": 12, "length": GPT2_TOKENS, "vocabulary": GPT2_VOCABULARY},
-        build=_gpt2,
     ),
-]
+]  # fmt: skip

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from kit.profile.cell import TASKS, Task
-from kit.workloads.workload import STATES, DecoderBlock, PlacedLayer, Products, TiedLogits, Workload
+from kit.workloads.workload import STATES, DecoderBlock, Products, TiedLogits, Workload
 
 FLOAT32_B, BFLOAT16_B = 4, 2
 # Winograd's F(4x4, 3x3) takes a quarter of a convolution's multiply-adds (Lavin and Gray 2016, "Fast algorithms for
@@ -40,7 +40,8 @@ def cost_of(workload: Workload, task: Task, batch: int, precision: str) -> Cost 
         if products is None:
             return None
         if task == "decode":
-            products = _of_one_token(placed, products)
+            tokens = placed.input_shape[0]  # of one: of attention its products with the whole cache
+            products = Products(products.with_input // tokens, products.others // tokens)
         elif isinstance(placed.layer, TiedLogits) and not trains:
             products = Products(products.total // workload.input_shape[0])  # of the last token alone
         # Forward; backward the gradient of the one factor, and of the other.
@@ -67,12 +68,6 @@ def _weight_b(workload: Workload, task: Task, precision: str) -> int:
     """Return the bytes of a weight: networks of tokens answer in bfloat16 with weights of that type."""
     answers = workload.takes_tokens and not TASKS[task].trains
     return BFLOAT16_B if answers and precision == "bfloat16" else FLOAT32_B
-
-
-def _of_one_token(placed: PlacedLayer, products: Products) -> Products:
-    """Return the multiply-adds of one token: of attention those with the whole cache."""
-    tokens = placed.input_shape[0]
-    return Products(products.with_input // tokens, products.others // tokens)
 
 
 def cache_b(workload: Workload, batch: int, precision: str) -> int:

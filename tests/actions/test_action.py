@@ -176,19 +176,12 @@ def lasting(done):
 @pytest.mark.quiet
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("package", "is_namespace", "is_installed"),
-    [
-        ("package", False, False),
-        ("package", True, False),
-        ("src/package", False, True),
-    ],
-    ids=["root", "namespace", "src and installed"],
+    ("package", "is_installed"), [("package", False), ("src/package", True)], ids=["root", "src and installed"]
 )
-def test_a_later_commit_that_does_three_times_the_work_is_slower(job, request, package, is_namespace, is_installed):
-    if not is_namespace:
-        folder = request.getfixturevalue("tmp_path") / "repository" / package
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").touch()
+def test_a_later_commit_that_does_three_times_the_work_is_slower(job, request, package, is_installed):
+    folder = request.getfixturevalue("tmp_path") / "repository" / package
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
     python = request.getfixturevalue("with_a_copy") if is_installed else sys.executable
     done, _ = job(
         WORK.format(count=LESS), WORK.format(count=3 * LESS), package=package, python=python, rounds="3", batch="8"
@@ -201,6 +194,7 @@ def test_a_later_commit_that_does_three_times_the_work_is_slower(job, request, p
     assert row.versus.ratio == pytest.approx(3, rel=0.3)
 
 
+@pytest.mark.slow
 def test_the_same_code_twice_does_not_pass(job, tmp_path):
     """And neither a name that begins as an option nor a package `kit` of the repository's own is in the way."""
     (tmp_path / "repository/kit").mkdir()

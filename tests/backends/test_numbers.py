@@ -62,9 +62,8 @@ def test_decoding_goes_on_as_reading_all_of_it_would(exercised, precision):
         np.testing.assert_allclose(steps[answered], logits, atol=FLOAT32_TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"), [("tensorflow", "xla"), pytest.param("torch", "compile", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "mode"), [("tensorflow", "xla"), ("torch", "compile")])
 def test_a_compiler_answers_as_the_default_mode_does_and_once_for_all_places(exercise_of, name, mode):
     exercised = exercise_of(name)
     written, taken_s = exercised.answer("decoded", "float32", mode)

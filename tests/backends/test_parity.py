@@ -15,8 +15,8 @@ pytestmark = pytest.mark.frameworks
 
 # Those that differ in more than their optimizers.
 NETWORKS = {replace(parity_form(workload(name, {})), name=""): name for name in reversed(WORKLOADS)}.values()
-# Its 53 convolutions take ten seconds to trace or compile in each framework.
-SLOW = {"resnet50"}
+# 53 convolutions, and bidirectional loops in loops, take up to ten seconds to trace or compile in each framework.
+SLOW = {"resnet50", "dblstm"}
 
 
 def marked(name, *others):

@@ -48,6 +48,7 @@ def test_a_board_that_is_capped_and_shared(with_gpu):
     assert "3 other processes used its device" in with_gpu.kit("compare", "run.json", "--wide").stdout
 
 
+@pytest.mark.slow
 def test_joules_are_those_of_the_planted_curve_of_the_boards_own(with_gpu):
     """300 W that go up and down by 40 %, whether a member runs or not: net of idle nothing is left."""
     planted = {"NVML_RIPPLE_PCT": "40", "NVML_RIPPLE_MS": "700", "NVML_WATTS": "300", "NVML_PERIOD_MS": "20"}
@@ -88,6 +89,7 @@ def test_an_exclusive_gpu_is_used_in_turns_and_the_table_says_that_energy_was_no
     assert done.returncode == 2 and "give one" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_network_that_needs_more_than_a_fraction_of_the_memory_gets_all_of_it(with_gpu):
     done, launches = with_gpu(options=["--no-energy"], PLAIN_NEEDS_SHARE="0.8")
     assert done.returncode == 0, done.stderr

@@ -113,6 +113,7 @@ def program(batch, device):
 """
 
 
+@pytest.mark.slow
 def test_what_takes_long_to_put_back_is_put_back_before_the_joules(run_on, run_as, tmp_path):
     run_as("intel")
     (tmp_path / "program.py").write_text(PROGRAM)

@@ -35,7 +35,7 @@ def put(tree, path, where, text):
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
     elif where == "an entry of NETWORKS":
-        file.write_text(file.read_text().rstrip().removesuffix("]") + text + "]\n")
+        file.write_text(file.read_text().rpartition("]")[0] + text + "]\n")
     elif where == "at its end":
         file.write_text(file.read_text() + "\n\n" + text)
     elif where == "in the place of GAUGES":

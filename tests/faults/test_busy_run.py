@@ -31,6 +31,7 @@ def neighbours():
         program.wait()
 
 
+@pytest.mark.slow
 def test_beside_neighbours_that_never_stop_a_run_says_so_and_ends(tmp_path, neighbours):
     place = Workplace(tmp_path)
     answer = place.run()

@@ -49,7 +49,8 @@ def failures(place, planted, **environment):
     return {batch: launches["train", batch, 0].failure.reason for batch in planted}
 
 
-@pytest.mark.parametrize("batches", [(16, 32), pytest.param((64,), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("batches", [(16, 32), (64,)])
 def test_a_rank_that_is_killed_or_gets_no_memory_is_named(place, batches):
     planted = {batch: FAULTS[batch] for batch in batches}
     reasons = failures(place, planted)

@@ -18,6 +18,7 @@ from kit.fleet.reframe_run import FleetPlan, nodes_left
 from kit.profile.unfinished import folder_of
 
 
+@pytest.mark.slow
 def test_a_job_over_its_time_limit_is_named_and_resumed(reframe, place):
     (place / "hangs").touch()
     words = suite("--rounds", "1", "--scheduler", "local", "--nodes", "here", "--out", "out")

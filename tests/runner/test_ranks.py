@@ -179,7 +179,6 @@ def other_host(tmp_path, monkeypatch):
     srun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(worker_processes, "TELL_S", 1.0)
-    monkeypatch.setattr(worker_processes, "ENDS_S", 1.0)  # of what does not answer
 
 
 @pytest.mark.parametrize(

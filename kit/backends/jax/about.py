@@ -4,23 +4,14 @@ from kit.backends.entry import CUDA_CACHE, BackendEntry
 from kit.environment import JAX_DONATE
 from kit.profile.cell import FRAMEWORKS_OWN
 
+CUDA_PLUGINS = ("jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt")
 ENTRY = BackendEntry(
     name="jax",
     title="JAX",
     rank=3,
     module="jax",
     distributions=("jax",),
-    packages=(
-        "jax",
-        "jaxlib",
-        "jax-cuda12-plugin",
-        "jax-cuda12-pjrt",
-        "jax-cuda13-plugin",
-        "jax-cuda13-pjrt",
-        "libtpu",
-        "flax",
-        "optax",
-    ),
+    packages=("jax", "jaxlib", *CUDA_PLUGINS, "libtpu", "flax", "optax"),
     tested_to="0.12",
     compile_modes=("jit",),
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),

@@ -40,10 +40,8 @@ class JaxPrefill(JaxProgram):
 
     def step(self, batch: DeviceBatch) -> jax.Array:
         """Read a batch; the keys and values of the last one are given up."""
-        if self._host_feed:
-            batch = self._mesh.put_split(batch)
         self._caches = []
-        self._output, self._caches = self._executable(self._leaves, *batch)
+        self._output, self._caches = super().step(batch)
         return self._output
 
     def _infer_step(self, leaves: Leaves, inputs: jax.Array, _targets: jax.Array) -> tuple[jax.Array, Caches]:

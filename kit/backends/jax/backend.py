@@ -13,7 +13,7 @@ from kit.backends.jax import proof
 from kit.backends.jax.about import ENTRY
 from kit.backends.jax.answers import JaxDecoding, JaxPrefill
 from kit.backends.jax.program import MEMORY_FRACTION, JaxProgram, Mesh
-from kit.backends.protocol import HEARTBEAT_LIMIT_S, RankGroup, ThreadSetting
+from kit.backends.protocol import HEARTBEAT_S, RankGroup, ThreadSetting
 from kit.environment import COMPILE_CACHE
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
@@ -102,7 +102,7 @@ def join(ranks: RankGroup, kind: str, devices: int) -> None:
             ranks.number,
             cluster_detection_method="deactivate",  # the addresses are given
             initialization_timeout=JOIN_LIMIT_S,
-            heartbeat_timeout_seconds=HEARTBEAT_LIMIT_S,
+            heartbeat_timeout_seconds=HEARTBEAT_S,
             coordinator_bind_address=ranks.addresses[0],
         )
         # JAX has no setting for the interface: its CPU client calls this function without one (jax-ml/jax,

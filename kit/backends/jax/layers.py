@@ -234,7 +234,7 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             return [embedding], {"table": [embedding.embedding]}
         case kinds.ConvolutionStem():
             stem = FlaxNormed(inputs, layer.filters, 7, 2, layer, **options)
-            return [stem, nnx.relu, _stem_pool], _parameters(stem)
+            return [stem, nnx.relu, lambda x: nnx.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1)))], _parameters(stem)
         case kinds.Bottleneck():
             bottleneck = FlaxBottleneck(placed.input_shape, layer, **options)
             parts = {name: getattr(bottleneck, name) for name in ("narrow", "middle", "wide", "shortcut")}
@@ -243,10 +243,6 @@ def _translate(  # noqa: PLR0911, PLR0912 - one a kind of layer
             return [lambda x: x.mean((1, 2))], {}
         case _:
             raise ENTRY.untranslated(layer)
-
-
-def _stem_pool(x: jax.Array) -> jax.Array:
-    return nnx.max_pool(x, window_shape=(3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
 
 
 def _of_parts(parts: dict[str, nnx.Module]) -> FlaxParameters:

@@ -84,8 +84,10 @@ def launched(program: Stepping, batch: DeviceBatch) -> Launches:
 
 def _traced(program: Stepping, batch: DeviceBatch) -> Any:  # noqa: ANN401
     """Return what JAX' profiler sees of one step."""
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # without Python's calls
     with tempfile.TemporaryDirectory(prefix="steadykit-jax-", ignore_cleanup_errors=True) as folder:
-        with jax.profiler.trace(folder, profiler_options=_profile_options()):
+        with jax.profiler.trace(folder, profiler_options=options):
             program.step(batch)
             program.synchronize()
         (path,) = Path(folder).rglob("*.xplane.pb")
@@ -108,13 +110,6 @@ def _programs_of(program: Stepping, batch: DeviceBatch) -> WhatRan:
     every = [flops for flops, _ in costs]
     flops = None if None in every else float(sum(known for known in every if known is not None))
     return replace(ran, flops=flops, arguments_b=sum(size_b for _, size_b in costs))
-
-
-def _profile_options() -> jax.profiler.ProfileOptions:
-    """Return options that leave Python's calls out."""
-    options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0
-    return options
 
 
 def cost_of(executable: Any) -> Cost:  # noqa: ANN401 - JAX names no type

@@ -18,11 +18,7 @@ ENTRY = BackendEntry(
     feeds=(OWN,),
     # Which of them it reads is its own affair.
     decided_by=(*TENSORFLOW.decided_by, *TORCH.decided_by, *JAX.decided_by),
-    environment_prefixes=(
-        *TENSORFLOW.environment_prefixes,
-        *TORCH.environment_prefixes,
-        *JAX.environment_prefixes,
-    ),
+    environment_prefixes=(*TENSORFLOW.environment_prefixes, *TORCH.environment_prefixes, *JAX.environment_prefixes),
     environment={**TENSORFLOW.environment, **JAX.environment},
     compile_cache={**TENSORFLOW.compile_cache, **JAX.compile_cache, **TORCH.compile_cache},
     compile_anew={**TENSORFLOW.compile_anew, **JAX.compile_anew, **TORCH.compile_anew},

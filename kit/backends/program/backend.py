@@ -75,11 +75,6 @@ def _wait_for_cpu(_: object) -> None:
         _WAITS["tensorflow"](None)
 
 
-def _is_asynchronous() -> bool:
-    """Whether a call of TensorFlow on a CPU returns before it is done."""
-    return not sys.modules["tensorflow"].config.experimental.get_synchronous_execution()
-
-
 class MadeWith(NamedTuple):
     """What made the result of a step."""
 
@@ -479,7 +474,8 @@ def waits_for(result: Any) -> set[Wait]:  # noqa: ANN401
         if device == HOST or (device == "cpu" and framework == "torch"):
             continue
         if device == "cpu" and framework == "tensorflow":
-            if _is_asynchronous():
+            # Its call may return before it is done.
+            if not sys.modules["tensorflow"].config.experimental.get_synchronous_execution():
                 waits.add(_wait_for_cpu)
             continue
         if framework is None or (framework == "torch" and device != CUDA):

@@ -20,12 +20,7 @@ from typing import Any
 
 # A step holds a few objects. Of what holds more the rest is left out: that many are looked at in some 10 ms.
 OBJECTS_MOST = 10_000
-ARRAYS = {
-    "torch": ("Tensor",),
-    "jax": ("Array",),
-    "tensorflow": ("Tensor", "Variable"),
-    "numpy": ("ndarray",),
-}
+ARRAYS = {"torch": ("Tensor",), "jax": ("Array",), "tensorflow": ("Tensor", "Variable"), "numpy": ("ndarray",)}
 
 
 def arrays_held_by(step: Any, libraries: tuple[str, ...]) -> Iterator[Any]:  # noqa: ANN401 - whatever can be called

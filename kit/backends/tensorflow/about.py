@@ -15,10 +15,7 @@ ENTRY = BackendEntry(
     compiled_mode="xla",
     precisions=("float32", "bfloat16", "tf32", FRAMEWORKS_OWN),
     # tensorflow/compiler/jit/flags.cc; only what XLA compiles is kept.
-    compile_cache={
-        CUDA_CACHE: "FOLDER/cuda",
-        "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow",
-    },
+    compile_cache={CUDA_CACHE: "FOLDER/cuda", "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory=FOLDER/tensorflow"},
     compile_anew={
         CUDA_CACHE: "FOLDER/cuda",
         "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
@@ -30,7 +27,7 @@ ENTRY = BackendEntry(
     decided_by=("XLA_FLAGS", "ONEDNN_*", "DNNL_*"),
     environment_prefixes=("TF_", "KERAS_"),
     environment={
-        "TF_CPP_MIN_LOG_LEVEL": "2",  # errors only, so that a failure's last lines hold the message that matters
+        "TF_CPP_MIN_LOG_LEVEL": "2"  # errors only, so that a failure's last lines hold the message that matters
     },
     sharing={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},  # each worker takes what it needs, not all of the memory
 )

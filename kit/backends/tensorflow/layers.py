@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import keras
 import numpy as np
@@ -13,10 +14,6 @@ from kit.profile.cell import Cell
 from kit.workloads import workload as kinds
 from kit.workloads.seeded_arrays import Weights
 from kit.workloads.workload import PlacedLayer, Shape, Workload
-
-
-def _gelu_by_tanh(x: tf.Tensor) -> tf.Tensor:
-    return keras.activations.gelu(x, approximate=True)
 
 
 class KerasPositions(keras.layers.Layer):  # type: ignore[misc]
@@ -44,7 +41,8 @@ class KerasDecoderBlock(keras.layers.Layer):  # type: ignore[misc]
         self.norm_1 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
         self.attention = keras.layers.MultiHeadAttention(layer.heads, width // layer.heads)
         self.norm_2 = keras.layers.LayerNormalization(epsilon=layer.epsilon)
-        self.up = keras.layers.Dense(kinds.MLP_FACTOR * width, "gelu" if layer.gelu == "exact" else _gelu_by_tanh)
+        gelu = partial(keras.activations.gelu, approximate=layer.gelu == "tanh")
+        self.up = keras.layers.Dense(kinds.MLP_FACTOR * width, gelu)
         self.down = keras.layers.Dense(width)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:

@@ -26,16 +26,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from kit.backends.entry import ONEDNN_PRECISION, BackendError, tf32_setting, variables_set
-from kit.backends.protocol import (
-    ALONE,
-    HEARTBEAT_LIMIT_S,
-    DeviceBatch,
-    Program,
-    RankGroup,
-    all_reduces,
-    kernel_ops,
-    up_to,
-)
+from kit.backends.protocol import ALONE, HEARTBEAT_S, DeviceBatch, Program, RankGroup, all_reduces, kernel_ops, up_to
 from kit.backends.tensorflow import proof
 from kit.backends.tensorflow.layers import build_model, build_optimizer
 from kit.environment import COLLECTIVE_PACK_B
@@ -89,11 +80,8 @@ class TensorFlowProgram(Program):
         targets = tf.TensorSpec((batch, *workload.target_shape), self._whole_type)
         self._specs = [inputs, targets] if self._train else [inputs]
         self._reconstruction = workload.loss == "reconstruction"
-        self._loss = (
-            keras.losses.MeanSquaredError()
-            if self._reconstruction
-            else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        )
+        of_classes = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self._loss = keras.losses.MeanSquaredError() if self._reconstruction else of_classes
         with tpu_strategy().scope() if self._tpu else tf.device(self._device):
             self._model = build_model(workload, cell, weights, seed)
             if self._train:
@@ -177,10 +165,8 @@ class TensorFlowProgram(Program):
         if not self._asynchronous:
             precision = variables_set("TF_SET_ONEDNN_FPMATH_MODE", *ONEDNN_PRECISION)
             return {"tensor_float_32": str(switch)} | self._workers.settings | precision
-        settings = {
-            "tensor_float_32": tf32_setting(switch),
-            "cudnn_autotune": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1"),
-        }
+        settings = {"tensor_float_32": tf32_setting(switch)}
+        settings["cudnn_autotune"] = os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1")
         gpus = tf.config.list_physical_devices("GPU")
         if gpus and (limits := tf.config.get_logical_device_configuration(gpus[0])):
             settings["memory_limit_mib"] = str(limits[0].memory_limit)
@@ -251,10 +237,8 @@ class Workers:
             options = tf.distribute.experimental.CommunicationOptions(
                 bytes_per_pack=int(pack_b), implementation="NCCL" if kind == "gpu" else "AUTO"
             )
-            self.settings = {
-                "collectives": options.implementation.value,
-                "collectives_pack_b": str(options.bytes_per_pack),
-            }
+            self.settings["collectives"] = options.implementation.value
+            self.settings["collectives_pack_b"] = str(options.bytes_per_pack)
             # The strategy makes TensorFlow's context, and the servers start with that. They bind every interface, and
             # TensorFlow has no setting for it (`GrpcServer` in grpc_server_lib.cc).
             ranks.give_port()
@@ -290,5 +274,5 @@ def _set_heartbeat(ranks: RankGroup) -> None:
         service_type="standalone",
         service_leader="/job:worker/replica:0/task:0",
         coordinated_jobs=[job],
-        heartbeat_timeout_in_ms=1000 * HEARTBEAT_LIMIT_S,
+        heartbeat_timeout_in_ms=1000 * HEARTBEAT_S,
     )

@@ -19,17 +19,7 @@ ENTRY = BackendEntry(
     data_parallel={"cpu": "ranks", "gpu": "ranks"},
     keeps_to_interface=True,
     # PyTorch's thread pools are OpenMP's and MKL's; TensorFlow and JAX have their own.
-    decided_by=(
-        TORCH_LAYOUT,
-        TORCH_OPTIMIZER,
-        "OMP_*",
-        "GLOO_*",
-        "GOMP_*",
-        "KMP_*",
-        "MKL_*",
-        "ONEDNN_*",
-        "DNNL_*",
-    ),
+    decided_by=(TORCH_LAYOUT, TORCH_OPTIMIZER, "OMP_*", "GLOO_*", "GOMP_*", "KMP_*", "MKL_*", "ONEDNN_*", "DNNL_*"),
     # https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_configuration_tutorial.html
     compile_cache={
         "TORCHINDUCTOR_CACHE_DIR": "FOLDER/inductor",

@@ -36,19 +36,9 @@ from kit.workloads.workload import Workload
 TorchBatch = tuple[torch.Tensor, torch.Tensor]
 # Operators that are a fused kernel of a library, or a product that a loop or an attention consists of.
 KERNEL_OPS = (
-    "mkldnn_rnn_layer",
-    "_cudnn_rnn",
-    "_scaled_dot_product",
-    "mkldnn_convolution",
-    "cudnn_convolution",
-    "convolution_backward",
-    "_convolution_pointwise",
-    "_linear_pointwise",
-    "addmm",
-    "mm",
-    "bmm",
-    "baddbmm",
-)
+    "mkldnn_rnn_layer", "_cudnn_rnn", "_scaled_dot_product", "mkldnn_convolution", "cudnn_convolution",
+    "convolution_backward", "_convolution_pointwise", "_linear_pointwise", "addmm", "mm", "bmm", "baddbmm",
+)  # fmt: skip
 # What a variant may choose of a program.
 CHOSEN = (TORCH_OPTIMIZER, TORCH_LAYOUT)
 # The caching allocator reads the first until PyTorch 2.9, and the second since.
