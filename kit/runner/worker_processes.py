@@ -237,10 +237,13 @@ class Ranks:
         assert why is not None
         if answer is None:
             # A supervisor always answers: where it does not, its host is gone, and srun has not said so yet.
-            others = (late_rank for late_rank in sorted(late) if self._spec.host_of(late_rank) != self._spec.host_of(0))
-            if (gone := next((other for other in others if not self._processes[other].tells()), None)) is not None:
+            of, waited_for = self._spec.host_of, sorted(late)
+            others = (other for other in waited_for if of(other) != of(0))
+            if (gone := next((other for other in others if not self._processes[other].stops()), None)) is not None:
                 rank, why = gone, reason("does_not_stop", limit_s=TELL_S)
-                self._processes[gone].kill()  # it would wait for that host
+                for other in waited_for:
+                    if of(other) == of(gone):
+                        self._processes[other].kill()  # srun would wait for that host
             elif (place := self._processes[rank].where_it_is()) is not None:
                 why = reason(why.code, **why.values | {"file": place.file, "line": place.line})
         tail = self._processes[rank].stderr_tail()
@@ -322,14 +325,15 @@ class Process:
             values |= {"file": place.file, "line": place.line}
         return Ended(reason=reason(answer.reason.code, **values))
 
-    def tells(self) -> bool:
-        """End the worker, and return whether its supervisor says so."""
-        self._send(TELL)
+    def stops(self) -> bool:
+        """Stop the worker, as no program can refuse to, and return whether its supervisor says anything."""
+        self.stop()
         return bool(select.select([self], [], [], TELL_S)[0])
 
     def where_it_is(self) -> Place | None:
         """End the worker, and return where it was, if a user's program says so."""
-        self.tells()
+        self._send(TELL)
+        select.select([self], [], [], TELL_S)
         return last_place(self._written(STACK_TAIL_B))
 
     def stderr_tail(self) -> str:

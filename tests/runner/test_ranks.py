@@ -186,6 +186,7 @@ def other_host(tmp_path, monkeypatch):
     [
         (1, "os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)", "does_not_stop"),
         (1, "time.sleep(60)", "phase_timeout"),
+        (1, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)", "phase_timeout"),
         (0, "time.sleep(60)", "phase_timeout"),
     ],
 )
