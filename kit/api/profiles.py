@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kit.api.argument_types import check_zeros, checks_types
 from kit.cli.compare_and_audit import CompareRequest, check_measured, compared, titles_of
-from kit.cli.options import labelled_profiles, labels_of, profile_files
+from kit.cli.options import labelled_profiles, labels_of, profile_files, read_meter
 from kit.compare.metrics import metric_named
 from kit.compare.rows import Comparison
 from kit.distribution import need
@@ -113,7 +113,9 @@ class Profiles(Sequence[Profile]):
         metric: str = "step",
         baseline: str | None = None,
         filter: str | None = None,
-        meter: str | os.PathLike[str] | None = None,
+        meter: str | os.PathLike[str] | Sequence[str] | None = None,
+        meter_zone: str = "",
+        meter_column: AxisNames = (),
     ) -> Compared:
         """Compare the cells of one profile, or each cell of several with the same cell of the first.
 
@@ -124,7 +126,9 @@ class Profiles(Sequence[Profile]):
             metric: a column of `kit compare --format csv` that has a verdict, such as "latency".
             baseline: the row, profile or platform to compare with; None: the groups' own, or the first.
             filter: keep these cells, such as "backend=torch,jax batch>=64".
-            meter: the log of an external meter, whose joules replace those of the machine's own sensors.
+            meter: logs of power, whose joules replace those of the machine's own sensors.
+            meter_zone: of times in a log that do not say theirs, such as "Europe/Berlin"; "run": that of the machine.
+            meter_column: columns, GPUs or rails of a log that are added up.
 
         Raises:
             KitError: nothing has an axis or a name that was given or the metric, or none of it may be compared.
@@ -142,7 +146,9 @@ class Profiles(Sequence[Profile]):
             split=split,
             baseline=baseline,
             terms=filter,
-            meter_file=None if meter is None else Path(meter),
+            meter_files=tuple(map(Path, (meter,) if isinstance(meter, str | os.PathLike) else meter or ())),
+            meter_zone=meter_zone,
+            meter_columns=(meter_column,) if isinstance(meter_column, str) else tuple(meter_column),
         )
         comparison = compared(request, metric_named(metric).name, OF_MANY_RUNS)
         check_measured(comparison)
@@ -191,8 +197,8 @@ class Compared:
         if kind not in KINDS:
             raise KitError(f"{kind!r} is not a kind of plot; give {', '.join(KINDS)}")
         labelled = list(zip(self._profiles.labels, self._profiles, strict=True))
-        if self._request.meter_file is not None:
-            labelled = labelled_profiles(self._profiles.paths, self._request.meter_file)
+        if self._request.meter_files:
+            labelled = labelled_profiles(self._profiles.paths, read_meter(vars(self._request)))
         baseline = self._request.baseline if KINDS[kind].compares else None
         figure, _ = draw(PlotRequest(kind, labelled, titles_of(self.comparison), baseline, title=title))
         # A notebook shows by itself only figures of pyplot; it asks others for this.

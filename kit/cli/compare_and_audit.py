@@ -14,6 +14,7 @@ import click
 
 from kit.cli.options import (
     PROFILES,
+    F,
     echo_first,
     format_options,
     in_processes,
@@ -101,10 +102,17 @@ class CompareRequest(TypedRequest):
     terms: str | None = option("--filter", "Keep these cells: 'backend=torch,jax batch>=64'.", "TEXT")
     all_cycles: bool = flag("--all-cycles", "Also use the cycles that other programs disturbed.")
     table_name: str | None = option("--table", "Print the table that SUITE defines.", "SUITE")
-    meter_file: Path | None = option(
-        "--meter",
-        "Read joules from an external meter's log: columns time and power_w, or time and energy_j.",
-        "FILE.csv",
+    meter_files: tuple[Path, ...] = several(
+        "--meter", "Read joules from a log of a meter, nvidia-smi, turbostat … (repeatable).", "FILE", read=tuple
+    )
+    meter_zone: str = option(
+        "--meter-zone", "Zone of a log's times, such as Europe/Berlin; run: as the machine had it.", "ZONE", usual=""
+    )
+    meter_columns: tuple[str, ...] = several(
+        "--meter-column",
+        "Take this column, GPU or rail of a log; several are added up (repeatable).",
+        "NAME",
+        read=tuple,
     )
     price_hour: Mapping[str, float] = option(
         "--price-hour", f"Set the price of an hour: {EACH}", "PRICE", read=prices_given, usual=MappingProxyType({})
@@ -119,6 +127,13 @@ class CompareRequest(TypedRequest):
     def axes(self) -> tuple[tuple[str, ...], ...]:
         """Axes of tables, rows and columns; empty where they are to be the usual ones."""
         return self.split, self.rows, self.columns
+
+
+def meter_options(command: F) -> F:
+    """Return the command with the options of a meter's logs."""
+    for name in ("meter_columns", "meter_zone", "meter_files"):
+        command = option_from(CompareRequest, name)(command)
+    return command
 
 
 class CompareCommand(click.Command):
@@ -159,7 +174,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
     prices = Prices(request.price_hour, request.price_kwh)
     is_judged = bool(request.against or allowed_pct is not None or request.why)
     is_changed = any(
-        (*request.axes, request.metric, request.by, request.terms, request.all_cycles, request.meter_file, *prices)
+        (*request.axes, request.metric, request.by, request.terms, request.all_cycles, request.meter_files, *prices)
     )
     if request.table_name is not None:
         if is_judged or is_changed:
@@ -302,7 +317,7 @@ def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) 
         raise click.UsageError("--against makes sides of its own; with --rows, --columns or --split leave it out")
     if not has_axes and len(paths) > DETAILED_MAX:
         names = metrics or OF_A_TABLE
-    meter = read_meter(request.meter_file)
+    meter = read_meter(vars(request))
     read = partial(_read_run, by=judged, all_cycles=request.all_cycles, names=names, meter=meter)
     files = list(zip(labels_of(paths), paths, strict=True))
     # A meter counts what was used of it, and launches take longer to hand over than to read.
@@ -320,7 +335,7 @@ def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) 
         explain=request.why, findings=findings, names=None if metrics else WITHOUT_REACH,
     )  # fmt: skip
     if meter is not None:
-        comparison.notes.append(meter.note())
+        comparison.notes += meter.notes()
     return comparison
 
 
@@ -389,7 +404,7 @@ def _limited(comparison: Comparison, allowed_pct: float) -> int:
     show_default=True,
     help="Exit 1 if a finding is at least this severe; else 5 if a check could not run; else 0.",
 )
-@option_from(CompareRequest, "meter_file")
+@meter_options
 @click.option("--rule", "names", multiple=True, metavar="NAME,…", help="Run only this rule (repeatable).")
 @click.option("--without", multiple=True, metavar="NAME,…", help="Skip this rule (repeatable).")
 @without_collector
@@ -397,10 +412,10 @@ def audit(
     *,
     profiles: tuple[Path, ...],
     format_name: str,
-    meter_file: Path | None,
     fail_on: Severity,
     names: tuple[str, ...],
     without: tuple[str, ...],
+    **chosen: Any,  # noqa: ANN401 - the options of a meter
 ) -> int:
     """Check PROFILES for problems of power, utilization, fairness and the record.
 
@@ -417,7 +432,7 @@ def audit(
 
     rules = _chosen(names, without)
     paths = list(profile_files(profiles))
-    meter = read_meter(meter_file)
+    meter = read_meter(chosen)
     files = list(zip(labels_of(paths), paths, strict=True))
     # Readings of a meter would be handed to each process, and what was read of them not back.
     encoded = in_processes(partial(_audited, rules=rules, meter=meter), files, in_one=meter is not None)
@@ -428,7 +443,9 @@ def audit(
         raise KitError(answers[0][1].profiles[0].error)
     result = audit_together([part for _, part in answers], runs, rules)
     options = [("--rule", name) for name in names] + [("--without", name) for name in without]
-    options += [("--meter", str(meter_file))] if meter_file is not None else []
+    options += [("--meter", str(file)) for file in chosen["meter_files"]]
+    options += [("--meter-zone", chosen["meter_zone"])] if chosen["meter_zone"] else []
+    options += [("--meter-column", name) for name in chosen["meter_columns"]]
     options += [("--fail-on", fail_on)] if fail_on != FAIL_ON else []
     command = shlex.join(["kit", "audit", *map(str, profiles), *(word for option in options for word in option)])
     named = {label: shlex.quote(str(path)) for label, path in files}

@@ -119,7 +119,7 @@ def _click_type(option: Option) -> click.ParamType[Any]:
         least = option.least if option.above is None else option.above
         return FiniteRange(least, option.most, min_open=option.above is not None)
     if option.kind is Path:
-        return PROFILES if option.is_several else FILE
+        return PROFILES if option.is_several and option.read is None else FILE
     return click.STRING
 
 
@@ -136,27 +136,27 @@ def _read(read: Callable[[Any], Any], _: click.Context, option: click.Parameter,
         raise click.BadParameter(str(error), None, option) from None
 
 
-def read_meter(file: Path | None) -> Meter | None:
-    """Return the log of an external meter; None: no file was given, and NumPy need not be imported."""
-    if file is None:
+def read_meter(chosen: Mapping[str, Any]) -> Meter | None:
+    """Return the logs of power among some options; None: no file was given, and NumPy need not be imported."""
+    if not chosen["meter_files"]:
         return None
-    from kit.compare.meter import Meter
+    from kit.compare.meter import Meter, MeterChoice
 
-    return Meter(file)
+    return Meter(MeterChoice(chosen["meter_files"], chosen["meter_zone"], chosen["meter_columns"]))
 
 
-def labelled_profiles(paths: Sequence[Path], meter_file: Path | None = None) -> list[tuple[str, Profile]]:
-    """Return profiles with their labels; with the log of an external meter, their joules are the meter's."""
+def labelled_profiles(paths: Sequence[Path], meter: Meter | None = None) -> list[tuple[str, Profile]]:
+    """Return profiles with their labels; with logs of power, their joules are the logs'."""
     from kit.profile.store import read_profile
 
     labelled = [(label, read_profile(path)) for label, path in zip(labels_of(paths), paths, strict=True)]
-    if (meter := read_meter(meter_file)) is None:
+    if meter is None:
         return labelled
     labelled = [
         (label, meter.replaces_joules_of(label, profile) if profile.measured else profile)
         for label, profile in labelled
     ]
-    meter.note()  # it raises where the log is of another time altogether
+    meter.notes()  # it raises where the log is of another time altogether
     return labelled
 
 

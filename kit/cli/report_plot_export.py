@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kit.cli.compare_and_audit import CompareRequest, compared, framework_titles, run_comparison, table_with_published
+from kit.cli.compare_and_audit import (
+    CompareRequest,
+    compared,
+    framework_titles,
+    meter_options,
+    run_comparison,
+    table_with_published,
+)
 from kit.cli.options import (
     PROFILE,
     PROFILES,
@@ -18,8 +25,8 @@ from kit.cli.options import (
     echo_first,
     labelled_profiles,
     labels_of,
-    option_from,
     profile_files,
+    read_meter,
     say,
     without_collector,
 )
@@ -53,10 +60,10 @@ IN_A_FOLDER, BINARY, WITHOUT_MARKS = ("asv",), ("parquet",), ("asv", "bmf")
 @click.command
 @click.argument("profiles", nargs=-1, required=True, type=PROFILES)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE.html.")
-@option_from(CompareRequest, "meter_file")
+@meter_options
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @without_collector
-def report(*, profiles: tuple[Path, ...], out: Path | None, meter_file: Path | None, force: bool) -> None:
+def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool, **chosen: Any) -> None:  # noqa: ANN401 - a meter's
     """Write PROFILES, files or folders of profiles, as one page that opens without a network.
 
     Without --out, write report.html here.
@@ -64,7 +71,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, meter_file: Path | N
     out = out or Path("report.html")
     check_out(out, PAGE_ENDINGS, force=force)
     paths = list(profile_files(profiles))
-    labelled = labelled_profiles(paths, meter_file)
+    labelled = labelled_profiles(paths, read_meter(chosen))
     for path, (_, profile) in zip(paths, labelled, strict=True):
         if not profile.measured:
             raise KitError(f"{path} was published, not measured; leave it out: the page shows what was published")
@@ -73,7 +80,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, meter_file: Path | N
 
     together: Comparison | str
     try:
-        together = compared(CompareRequest(profiles=tuple(paths), meter_file=meter_file), "step_ns")
+        together = compared(CompareRequest(profiles=tuple(paths), **chosen), "step_ns")
     except KitError as error:
         if not paths[1:]:
             raise
@@ -113,7 +120,7 @@ def _size(_: click.Context, option: click.Parameter, value: str | None) -> tuple
 @click.option("--kind", type=PLOT_KIND, help="Draw this kind. Default: the one that fits the suite.")
 @click.option("--baseline", metavar="NAME", help="Compare with this platform, profile or row.")
 @click.option("--metric", metavar="COLUMN", help="Draw this column of kit compare --format csv.")
-@option_from(CompareRequest, "meter_file")
+@meter_options
 @click.option("--title", metavar="TEXT", help="Write TEXT above the plot.")
 @click.option(
     "--size",
@@ -132,12 +139,12 @@ def plot(
     kind: str | None,
     baseline: str | None,
     metric: str | None,
-    meter_file: Path | None,
     title: str | None,
     size_in: tuple[float, float] | None,
     dpi: int | None,
     axis: Scale | None,
     force: bool,
+    **chosen: Any,  # noqa: ANN401 - the options of a meter
 ) -> None:
     """Draw PROFILES: files, or folders of profiles. Without --out, write KIND.svg here."""
     need("matplotlib", "plot")
@@ -146,7 +153,7 @@ def plot(
     if out is not None:
         check_out(out, PLOT_ENDINGS, force=force)
     paths = list(profile_files(profiles))
-    labelled = labelled_profiles(paths, meter_file)
+    labelled = labelled_profiles(paths, read_meter(chosen))
     kind = kind or usual_kind([profile for _, profile in labelled])
     if out is None:
         out = Path(f"{kind}.svg")

@@ -131,8 +131,9 @@ def step_joules(sample: Sample, launch: LaunchRow) -> float | None:
 
 
 def tier(_sample: Sample, launch: LaunchRow) -> str | None:
-    """Return how much its joules can be relied on; only those of one tier are set against each other."""
-    return launch_entries(launch)[0].tier
+    """Return how far its joules can be relied on, and what a log covers: only like joules are compared."""
+    first = launch_entries(launch)[0]
+    return f"{first.tier} {first.sensor}" if first.tier == "external_meter" else first.tier
 
 
 def _raw_joules(drawn: Sequence[LaunchEnergy], _sample: Sample) -> float:

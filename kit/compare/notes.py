@@ -178,6 +178,8 @@ def _energy_notes(run: Run, rows: Sequence[Row]) -> list[Note]:
         values: dict[str, Value] = {
             "sensors": sensors, "block_s": median(row.value("energy_block_ns") for row in measured) / 1e9
         }  # fmt: skip
+        if tier == "external_meter":
+            values["covers"] = sensors.replace("meter.", "")
         errors = [error for row in measured if (error := row.value("energy_error_share")) is not None]
         if errors:
             values["error_pct"] = 100 * max(errors)
@@ -327,7 +329,8 @@ def joules_notes(groups: Sequence[GroupRows]) -> list[Note]:
     for row in rows:
         if row.value("energy_launches"):
             names, tier = row.value("energy_sensors").split(), row.value("energy_tier") or ""
-            seen |= dict.fromkeys((name.partition(".")[0], tier) for name in names)
+            kinds_of = [name if tier == "external_meter" else name.partition(".")[0] for name in names]
+            seen |= dict.fromkeys((name, tier) for name in kinds_of)
         elif (device := DEVICES.get(row.cell.device)) is not None and device.energy_source:
             seen[device.energy_source, ""] = None  # of several runs the tier is not known
     with_tier = [source for source, tier in seen if tier]

@@ -56,7 +56,9 @@ def contrast(metric: Metric, a: Sequence[Sample], b: Sequence[Sample]) -> Estima
             return over(rounds[0], is_log=is_log)
         return replace(over([fmean(logs) for logs in rounds if logs], is_log=is_log), unit="run")
     sides = [[known for sample in side if (known := run_level(metric, sample)) is not None] for side in (a, b)]
-    if not all(sides):
+    # Joules of boards say nothing beside joules of the wall.
+    kinds, base_kinds = ({kind for sample in side for *_, kind in series(metric, sample)} for side in (a, b))
+    if not all(sides) or (kinds and base_kinds and kinds != base_kinds):
         return Estimate(unit="session")
     apart = over_runs(
         *sides,

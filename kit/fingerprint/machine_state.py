@@ -70,6 +70,7 @@ def state(root: Path = Path("/")) -> State:
         "cgroup_throttled_ns": lambda: _throttled(root, 0),
         "pressure_cpu_some_ns": lambda: linux.pressure_ns((proc / "pressure/cpu").read_bytes())[0],
         "clock_synchronized": _clock_synchronized,
+        "utc_offset_s": lambda: time.localtime().tm_gmtoff,
         # How often heat throttled cores; each CPU shows the count of its package, too.
         "core_throttled": lambda: _sum(cpu.glob(heat.format("core")), r"(\d+)", no_heat),
         "package_throttled": lambda: _sum(cpu.glob(heat.format("package")), r"(\d+)", no_heat),

@@ -138,6 +138,7 @@ FACTS: dict[str, Fact] = {
     "waiting_pct": Fact("warns", "time in which a task waited for a CPU", negligible=10.0, is_optional=True),
     "memory_available_b": Fact(None, "available memory", form="gauge"),
     "clock_synchronized": Fact(None, "synchronized clock", form="gauge"),
+    "utc_offset_s": Fact(None, "local time ahead of UTC", row="", form="gauge"),
     "context_switches": Fact(None, "context switches", form="counter"),
     "steal_ns": Fact(None, "stolen CPU time", form="counter"),
     "cgroup_throttled": Fact(None, "throttled by the quota", form="counter"),

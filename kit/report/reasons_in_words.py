@@ -27,6 +27,8 @@ class _TemplateValue(NamedTuple):
     def __format__(self, spec: str) -> str:
         if self.name == "message" and not self.value:
             return "no message"
+        if self.name == "covers":
+            return " and ".join(COVERS.get(name, name) for name in one_line(str(self.value)).split(", "))
         return format(self.value, spec) if spec else by_name(self.name, self.value)
 
 
@@ -60,6 +62,11 @@ def name_of(code: str) -> str:
 
 # A code is its own name, but for these.
 NAMES = {"two_modes": "bimodal"}
+# What a log of power covers.
+COVERS = {
+    "wall": "the whole machine", "gpu": "the GPU's board", "package": "the processor's packages",
+    "module": "the whole module",
+}  # fmt: skip
 # How a process ended, or hung, where the line of the program is known that it was in.
 AT_A_LINE = {"exit_code": "exit_code_at", "signal": "signal_at", "phase_timeout": "phase_timeout_at"}
 OTHERS: Templates = {
@@ -320,6 +327,8 @@ OTHERS: Templates = {
     "idle_not_measured": "idle power is measured only in rounds with a long energy block",
     "meter_misaligned": "the meter's readings may be {error_s:.3g} s off the run's clock; the limit is {most_s:.3g} s: "
     "use a longer block (--energy S), more readings per second, or a clock that is not set during the run",
+    "meter_of_other_device": "the log covers {covers}, and this ran on a {device}; give another log, too (--meter)",
+    "meter_of_other_count": "the log covers {gpus} GPUs, and this ran on {devices}; choose by --meter-column",
     "meter_read_nothing": "the meter's file has no reading during this run",
     "meter_implausible": "{power_w} is not what a machine like this draws ({least_w} to {most_w}); the file is to have "
     "watts, or joules, of this machine alone",
@@ -402,9 +411,9 @@ WIDE: Templates = {
     "parity_agrees": "parity: the first {losses} losses agree within {difference:.0e}",
     "parity_equal": "parity: the first {losses} losses are equal",
     "meter": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, aligned to the run's clock within "
-    "{align_s:.3g} s; it measures the whole machine",
+    "{align_s:.3g} s; it measures {covers}",
     "meter_repeats": "meter {file}: {readings} readings, one every {spacing_s:.3g} s, with a fresh value every "
-    "{period_s:.3g} s, aligned to the run's clock within {align_s:.3g} s; it measures the whole machine",
+    "{period_s:.3g} s, aligned to the run's clock within {align_s:.3g} s; it measures {covers}",
     "energy_not_asked": "energy: not requested (--no-energy, or energy_s = 0 in the suite)",
     "energy_no_sensor": "energy: no sensor",
     "images": "images: {listed}",
@@ -427,7 +436,7 @@ OF_COLUMNS: dict[str, Templates] = {
         "{block_s}",
         "energy_integrated_power": "joules per 1,000 samples by integrated power ({sensors}), ±{error_pct:.1f} % "
         "over {block_s}",
-        "energy_external_meter": "joules per 1,000 samples by external meter ({sensors}), ±{error_pct:.1f} % over "
+        "energy_external_meter": "joules per 1,000 samples of {covers} by external meter, ±{error_pct:.1f} % over "
         "{block_s}",
         "energy_tier_unknown": "joules per 1,000 samples ({sensors}), over {block_s}",
     },

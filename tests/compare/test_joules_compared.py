@@ -119,7 +119,7 @@ def test_the_joules_of_two_rows_have_the_ratio_that_is_judged():
 def test_a_meter_that_gave_nothing_leaves_no_joules_of_another_sensor():
     def change(launch):
         drawing(90.0)(launch)
-        launch.energy += b.energy(None, sensor="meter", tier="external_meter", reason=reason("x"))
+        launch.energy += b.energy(None, sensor="meter.wall", tier="external_meter", reason=reason("x"))
 
     torch = row(compared(b.member("torch", 4.0, change=change)), "torch")
     assert (torch.value("energy_power_w"), torch.value("energy_refusal")) == (None, "x")

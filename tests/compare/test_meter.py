@@ -16,12 +16,14 @@ from refusals import refused
 
 import kit as kit_of_python
 from kit.compare.joules import launch_energy
-from kit.compare.meter import HEADERS, Meter, read_meter
+from kit.compare.meter import Meter, MeterChoice
+from kit.compare.meter_logs import read_meter
 from kit.compare.runs import run_of
 from kit.stats.window_energy import refresh_ns
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, UTC)
 AT_NS = 1_767_268_800_250_000_000
+HEADERS = ("time,power_w", "time,energy_j")
 WAYS = {
     "UTC": datetime.isoformat,
     "Z": lambda at: at.isoformat().replace("+00:00", "Z"),
@@ -63,11 +65,15 @@ def drawn(built):
     }
     powers = {name: [energy and energy.power_w for energy in energies] for name, energies in blocks.items()}
     launches = [launch for result in built.cells for launch in result.launches]
-    return powers, [entry for launch in launches for entry in launch.energy if entry.sensor == "meter"]
+    return powers, [entry for launch in launches for entry in launch.energy if entry.sensor == "meter.wall"]
+
+
+def meter_of(folder, lines):
+    return Meter(MeterChoice([written(folder, lines)]))
 
 
 def aligned(folder, run, *how, **lines):
-    return drawn(Meter(written(folder, meter_lines(*how, **lines))).added_to("run", run))
+    return drawn(meter_of(folder, meter_lines(*how, **lines)).added_to("run", run))
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -108,7 +114,7 @@ FAILURES = {
 def test_a_meter_that_fails_leaves_a_reason_and_never_another_sensors_joules(tmp_path, failure, device):
     lines, codes = FAILURES[failure]
     run = metered_run(own_w=50.0, device=device)
-    meter = Meter(written(tmp_path, meter_lines(**lines)))
+    meter = meter_of(tmp_path, meter_lines(**lines))
     powers, entries = drawn(meter.replaces_joules_of("run", run))
     assert powers["torch"] == [None] * 3
     assert {entry.reason.code for entry in entries[:3]} == codes
@@ -158,10 +164,10 @@ def test_an_entry_that_does_not_say_when_it_ran_keeps_no_other_sensors_joules(tm
 def test_what_is_believed_of_a_machine_grows_with_it(tmp_path, facts, power_w):
     run = metered_run(identity=b.changed(b.identity(), facts))
     scale = power_w / 300
-    _, entries = drawn(Meter(written(tmp_path, meter_lines(scale=scale))).added_to("run", run))
+    _, entries = drawn(meter_of(tmp_path, meter_lines(scale=scale)).added_to("run", run))
     assert {entry.reason.code for entry in entries[:3]} == {"meter_implausible"}
     _, entries = drawn(
-        Meter(written(tmp_path, meter_lines(scale=scale / 2))).added_to(
+        meter_of(tmp_path, meter_lines(scale=scale / 2)).added_to(
             "run", metered_run(**{"identity": b.changed(b.identity(), facts)})
         )
     )
@@ -190,17 +196,17 @@ def test_clocks_that_went_apart_are_not_believed(tmp_path):
 def test_readings_of_days_before_and_after_a_run_do_not_matter(tmp_path):
     lines = [*meter_lines()]
     years = [datetime(year, 1, 1, tzinfo=UTC).isoformat() for year in (2025, 2027)]
-    meter = Meter(written(tmp_path, [lines[0], f"{years[0]},7", *lines[1:], f"{years[1]},7"]))
+    meter = meter_of(tmp_path, [lines[0], f"{years[0]},7", *lines[1:], f"{years[1]},7", ""])
     assert drawn(meter.added_to("run", metered_run()))[0]["jax"] == [pytest.approx(180.0, rel=0.02)] * 3
 
 
 def test_what_cannot_be_aligned_is_one_line(tmp_path):
-    meter = Meter(written(tmp_path, meter_lines()))
+    meter = meter_of(tmp_path, meter_lines())
     says = refused(meter.added_to, "run", metered_run(has_clock=False))
     assert "run: --meter needs the time of the run's clock" in says
     meter.added_to("run", metered_run())
     assert "covers one machine" in refused(meter.added_to, "other", metered_run(identity=b.identity("Other CPU")))
-    tomorrow = Meter(written(tmp_path, meter_lines(shift_s=86_400)))
+    tomorrow = meter_of(tmp_path, meter_lines(shift_s=86_400))
     assert (
         "the run took 2026-03-29 00:30:00 to 2026-03-29 00:46:40 UTC, the file covers 2026-03-30 00:29:50"
         in refused(tomorrow.added_to, "run", metered_run())
@@ -237,7 +243,7 @@ def half_metered(folder):
     return folder
 
 
-WHY = "energy of torch: no valid reading of meter: the sensor gave nothing for 21 s; the limit is 3 s"
+WHY = "energy of torch: no valid reading of meter.wall: the sensor gave nothing for 21 s; the limit is 3 s"
 
 
 @pytest.mark.parametrize("wide", [(), ("--wide",), ("--why",), ("--format", "markdown", "--wide")])
@@ -245,7 +251,7 @@ def test_the_tables_have_a_dash_and_say_why(half_metered, wide):
     text = " ".join(kit("compare", "run.json", "--meter", "m.csv", *wide).stdout.replace("\n", " ").split())
     assert WHY in text and "rapl" not in text
     if wide != ("--why",):
-        assert "by external meter (meter)" in text
+        assert "of the whole machine by external meter" in text
 
 
 def test_a_meter_that_failed_in_all_blocks_leaves_a_column_of_dashes(folder):
@@ -255,7 +261,7 @@ def test_a_meter_that_failed_in_all_blocks_leaves_a_column_of_dashes(folder):
     begin = next(line for line in lines if "J/1k" in line).index("J/1k")
     rows = [line for line in lines if line.startswith(("  torch ", "  jax "))]
     assert [line[begin : begin + 4].strip() for line in rows] == ["–", "–"]
-    assert "no valid reading of meter" in " ".join(lines)
+    assert "no valid reading of meter.wall" in " ".join(lines)
 
 
 def test_the_other_formats_have_no_joules_and_the_reason(half_metered):
@@ -267,7 +273,10 @@ def test_the_other_formats_have_no_joules_and_the_reason(half_metered):
     assert float(rows["jax"]["energy_power_w"]) == pytest.approx(180.0, rel=0.02)
     document = json.loads(kit(*command, "json").stdout)
     (note,) = [note for note in document["notes"] if note["what"]["code"] == "energy_refused"]
-    assert (note["what"]["values"], note["because"]["code"]) == ({"rows": "torch", "sensor": "meter"}, "energy_gap")
+    assert (note["what"]["values"], note["because"]["code"]) == (
+        {"rows": "torch", "sensor": "meter.wall"},
+        "energy_gap",
+    )
     assert 'row="torch"' not in "".join(
         line for line in kit(*command, "prometheus").stdout.splitlines() if "energy_per_sample" in line
     )
@@ -303,6 +312,8 @@ def test_the_audit_sees_the_meter_and_names_profiles_that_it_cannot_be_aligned_t
     # The other machine's, which comes first, keeps nothing from the one that the file is of.
     result = kit("audit", "old.json", "run.json", "--rule", "few-updates", "--json", "--meter", "m.csv")
     document = json.loads(result.stdout)
-    assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {("run", "meter")}
+    assert {(finding["profile"], finding["values"]["sensor"]) for finding in document["findings"]} == {
+        ("run", "meter.wall")
+    }
     (unread,) = [profile for profile in document["profiles"] if profile.get("error")]
     assert (result.return_value, unread["label"], "run's clock" in unread["error"]) == (2, "old", True)

@@ -10,7 +10,8 @@ from profile_builder import MS, S, cell, energy, group, member, profile, reason,
 from refusals import refused
 
 from kit.cli import app
-from kit.compare.meter import MeterFileError, read_meter
+from kit.compare.log_formats import MeterFileError
+from kit.compare.meter_logs import read_meter
 from kit.profile import consistency
 from kit.profile.schema import Fit, Published
 from kit.profile.store import canonical_json, profile_digest, read_profile
