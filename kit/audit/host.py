@@ -78,6 +78,9 @@ def contention(cell: MeasuredCell) -> Found | None:
 def cpus_idle(cell: MeasuredCell) -> Found | None:
     """Find cells that use far fewer CPUs than they have threads."""
     used, threads = _cpus_and_threads(cell)
+    program = cell.run.profile.suite.programs.get(cell.cell.workload)
+    if program is not None and program.command is not None:  # its CPU time is a child's
+        return None
     if threads == 1 or used >= CPUS_IDLE_FRACTION * threads:
         return None
     values = {"cpus_used": used, "threads": threads}

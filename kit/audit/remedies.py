@@ -139,6 +139,8 @@ def run_command(cells: Iterable[Cell], programs: Mapping[str, ProgramSource], **
     unsaid = {"compile_mode"} if len(backends) > 1 and len(modes) == len(backends) else set()
     if all(cell.precision == OWN for cell in known):
         unsaid |= {"backend", "precision", "compile_mode", "feed"}
+    if any(programs[cell.workload].command is not None for cell in known if cell.workload in programs):
+        unsaid |= {"task", "batch"}
     for axis in (axis for axis in OPTIONS if axis != "workload" and axis not in unsaid):
         given = dict.fromkeys(instead[axis] if axis in instead else [cell.value(axis) for cell in known])
         if axis not in USUAL or axis in instead or {*given} != {USUAL[axis]}:

@@ -75,10 +75,10 @@ def read_reduced(
 ) -> Run:
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
-    metric = METRICS[by]
+    metric = METRICS[run.by]
     read_metrics(run, [*names, *([metric.mark] if metric.mark else [])])
     for sample in run.samples.values():
-        value(sample, judged_name(by, sample))
+        value(sample, judged_name(run.by, sample))
         loaded(sample)
         untimed_level(metric, sample)
     run.drop_launches(has_marks=names != OF_A_TABLE)

@@ -44,7 +44,7 @@ from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import Task
 from kit.profile.fields import Value
-from kit.profile.schema import INJECTED_NS
+from kit.profile.schema import INJECTED_NS, SuiteUsed
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
@@ -58,6 +58,7 @@ NEEDS: dict[str, Callable[[LaunchRow], bool]] = {
     "fit_": lambda launch: launch.record.fit is not None,
     "energy_": lambda launch: bool(launch.energy),
     "token": lambda launch: launch.record.tokens is not None,
+    "figure": lambda launch: bool(launch.blocks.figure),
     "injected_": lambda launch: INJECTED_NS in launch.counting.counters,
 }
 
@@ -200,8 +201,16 @@ def _untimed_level(metric: Metric, sample: Sample) -> RunLevel | None:
     return RunLevel(log, se, rounds, contention)
 
 
+def usual_metric(suite: SuiteUsed) -> str:
+    """Return the metric that cells are compared by unless somebody names another: the figure of commands with one."""
+    has_figure = any(source.command is not None and source.command.has_figure for source in suite.programs.values())
+    return "figure" if has_figure else "step_ns"
+
+
 def judged_name(name: str, sample: Sample) -> str:
     """Return what cells and runs are compared by: the whole time of a fit, the time per sample where there are some."""
+    if name == "figure":
+        return "figure_cost"
     if METRICS[name].is_time and sample.cell.traits.judged:
         return sample.cell.traits.judged
     return "sample_ns" if METRICS[name].per_sample and sample.cell.batch > 0 else name
@@ -237,6 +246,28 @@ def step_times(sample: Sample, launch: LaunchRow) -> list[float] | float:
 def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
     """Return the median of each block's steps that were waited for one by one; a fit is known by its whole time."""
     return launch.times_ns("latency") if sample.cell.in_blocks else launch.mean_step_ns
+
+
+def _is_rate(sample: Sample) -> bool:
+    """Return whether more is better of the figure that a command prints."""
+    source = sample.run.profile.suite.programs.get(sample.cell.workload)
+    return source is not None and source.command is not None and source.command.better == "more"
+
+
+def _figure_costs(sample: Sample, launch: LaunchRow) -> list[float] | None:
+    """Return a command's figure in each block, turned over where more is better, so that less is better here."""
+    figures = launch.counting.figure
+    return ([1 / figure if figure else math.nan for figure in figures] if _is_rate(sample) else figures) or None
+
+
+def _figure_cost(sample: Sample) -> float | None:
+    metric = METRICS["figure"]
+    return adjusted(metric, sample, lambda cell: geometric_mean([known for _, known in figure_values(metric, cell)]))
+
+
+def _figure(sample: Sample) -> float | None:
+    cost: float | None = value(sample, "figure_cost")
+    return 1 / cost if cost and _is_rate(sample) else cost
 
 
 def _raw_step_ns(sample: Sample) -> float | None:
@@ -432,6 +463,9 @@ _METRICS = [
     Metric("step_ns", "step", "ns", step_times, read=_adjusted("step_ns", "raw_step_ns"), runs=geometric_mean,
            per_sample=True, shown="table", mark="is_disturbed", **TIME),
     Metric("raw_step_ns", "raw step", "ns", read=_raw_step_ns, runs=geometric_mean),
+    Metric("figure", "figure", "number", _figure_costs, read=_figure, runs=geometric_mean, shown="table", part="rare",
+           mark="is_disturbed", **TIME),
+    Metric("figure_cost", read=_figure_cost, runs=geometric_mean, part="rare"),
     Metric("latency_ns", "median", "ns", latencies, read=_latency_ns, runs=geometric_mean, mark="is_disturbed", **TIME),
     Metric("sample_ns", "time/sample", "ns", read=_per_batch("step_ns", True), runs=geometric_mean, shown="table"),
     Metric("p95_ns", "p95", "ns", read=lambda sample: sample.percentiles_ns[1], runs=geometric_mean),

@@ -11,6 +11,7 @@ from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
 from kit.compare.contradictions import first_against_mode, left_out
 from kit.compare.joules import HOST, refusals
+from kit.compare.metrics import usual_metric
 from kit.compare.naming import axis_values
 from kit.compare.rows import BOUND_THREADS, SAME_CODE, GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
@@ -46,9 +47,10 @@ def note(code: str, because: Reason | None = None, /, **values: Value) -> Note:
 
 def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
     """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`."""
-    run = run_of(label, profile, by, all_cycles=all_cycles)
+    run = run_of(label, profile, usual_metric(profile.suite) if by == "step_ns" else by, all_cycles=all_cycles)
     run.headline = headline_of(label, profile, run.table)
     run.notes = [
+        *_figure_notes(run),
         *run_notes(label, profile),
         *left_out_notes(label, run.rounds),
         *cut_notes(label, run.table),
@@ -105,7 +107,7 @@ def notes_within(run: Run, groups: Sequence[GroupRows]) -> list[Note]:
         and scaling.efficiency is not None
         for launch in result.launches
     ]
-    notes = [*by_notes(by), *run_notes(run.label, profile)]
+    notes = [*by_notes(by), *_figure_notes(run), *run_notes(run.label, profile)]
     if rounds < ROUNDS_PRELIMINARY:
         code, needed = "preliminary", ROUNDS_PRELIMINARY
         if rounds < ROUNDS_FOR_VERDICT:
@@ -222,10 +224,17 @@ def _why_no_joules(run: Run) -> Note:
 
 
 def by_notes(by: str) -> list[Note]:
-    """Return what must be said where the step time is not what is judged."""
-    if by == "step_ns":
+    """Return what must be said where the step time is not what is judged; of a figure its run says what it is."""
+    if by in ("step_ns", "figure"):
         return []
     return [note("by_latency") if by == "latency_ns" else note("by_metric", metric=by)]
+
+
+def _figure_notes(run: Run) -> list[Note]:
+    """Return what the figure is that commands of a run are judged by."""
+    sources = run.profile.suite.programs.values() if run.by == "figure" else ()
+    known = [source.command for source in sources if source.command is not None]
+    return [note("figure", unit=each.unit or "number", better=each.better) for each in known[:1]]
 
 
 def run_notes(label: str, profile: Profile) -> list[Note]:

@@ -50,8 +50,8 @@ def same_code(suite: SuiteUsed, a: Sample, b: Sample) -> SameCode | None:
 
     One launch of each with the same code is enough: cells that differ have none.
     """
-    by = _were_to_differ(suite, a, b)
-    if by is None:
+    by, source = _were_to_differ(suite, a, b), suite.programs.get(a.cell.workload)
+    if by is None or (source is not None and source.command is not None):  # what a command loads is not recorded
         return None
     sides = loaded(a), loaded(b)
     if not all(sides):

@@ -22,7 +22,7 @@ from typing import Literal
 
 import msgspec
 
-from kit.files import read_limited
+from kit.files import open_limited
 from kit.profile.cell import Cell, Variant
 from kit.profile.facts import Identity, State
 from kit.profile.fields import (
@@ -100,6 +100,8 @@ FigureName = Literal[
 
 # No one writes a file of so much Python; a pipe or a device is none.
 PROGRAM_MAX_B = 16 << 20
+# A command may be larger, with all its libraries in it.
+CODE_MAX_B = 4 << 30
 # Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
 
@@ -166,6 +168,7 @@ class Blocks(msgspec.Struct, kw_only=True):
     waited_steps: list[FewSteps] = []  # on an accelerator: waited for one by one, before `steps`
     per_wait: list[Positive] = []  # on an accelerator: steps a wait
     planned_steps: list[Positive] = []  # more than `steps` in a block that was cut; empty: not recorded
+    figure: list[Quantity] = []  # of a command that has one: the mean over its runs, in its unit
     turn_count: list[Positive] = []  # turns in which it was taken; empty: each block was one
     # Of all turns of all blocks, one after the other; empty: as the blocks.
     turn_begin_ns: list[StampNs] = []
@@ -178,7 +181,7 @@ class Blocks(msgspec.Struct, kw_only=True):
             count == len(self.begin_ns) == len(self.span_ns) == len(self.lead_in)
             == len(self.steps) == len(self.duration_ns) == len(self.median_ns)
             and {len(self.early_ns), len(self.late_ns), len(self.waited_steps)} <= {0, count}
-            and {len(self.per_wait), len(self.planned_steps), len(self.turn_count)} <= {0, count}
+            and {len(self.per_wait), len(self.planned_steps), len(self.turn_count), len(self.figure)} <= {0, count}
             and sum(self.turn_count) == len(self.turn_begin_ns) == len(self.turn_span_ns)
             and {count, *map(len, self.counters.values())} == {count}
         ):  # fmt: skip
@@ -474,14 +477,33 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_FUNCTION = "program"
 
 
+class CommandSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command that is measured: a step is one run of it, a block's figure the mean over its runs."""
+
+    words: list[str]
+    serve: list[str] = []  # a server that runs while a round lasts, and has a free port for `{port}`
+    prepare: list[str] = []  # before each run
+    exit_codes: list[Int64] | None = msgspec.field(default_factory=lambda: [0])  # with which it may end; null: any
+    # A pattern with one group, or json:PATH, of what counts in place of the time of a step; empty: that of a run.
+    figure: str = ""
+    better: Literal["less", "more"] = "less"
+    unit: str = ""
+
+    @property
+    def has_figure(self) -> bool:
+        """Return whether something else counts than the time of a step."""
+        return bool(self.figure or self.prepare)
+
+
 class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the function is that makes a network of the user's own, and what its file held."""
+    """Where the function is that makes a network of the user's own, or a command, and what its file held."""
 
     path: str  # of the file
     function: str
     module: str | None = None  # under which it is imported; null: the file is run by its path
     takes_task: bool  # it takes the task as an argument; otherwise it has one task
     sha256: str  # of the file; what it imports is not in it
+    command: CommandSource | None = None  # in place of the function
 
     @property
     def text(self) -> str:
@@ -491,6 +513,8 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
 
     def words(self, name: str) -> list[str]:
         """Return the words of `kit run` for it as program `name`, as a shell takes them: a path has `~` for home."""
+        if self.command is not None:
+            return ["--command", shlex.quote(f"{name}={shlex.join(self.command.words)}")]
         text = self.text
         quoted = f'"$HOME"/{shlex.quote(text[2:])}' if text.startswith("~/") else shlex.quote(text)
         return ["--program", f"{shlex.quote(name)}={quoted}"]
@@ -499,7 +523,8 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
 def file_sha256(path: str | Path) -> str | None:
     """Return the SHA-256 of the bytes of a program's file; null where it cannot be read, or is no such file."""
     try:
-        return hashlib.sha256(read_limited(Path(path), PROGRAM_MAX_B)).hexdigest()
+        with open_limited(Path(path), CODE_MAX_B) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type] # it is a file
     except OSError:
         return None
 

@@ -59,12 +59,11 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}  # of `kit run`, by the name they are typed with: a resumed run takes the same ones
 
 
-class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Those options of `kit run` that name code."""
-
-    suite: str = msgspec.field(default="", name="SUITE")
-    programs: list[str] = msgspec.field(default=[], name="--program")
-    variants: list[str] = msgspec.field(default=[], name="--variant")
+# Options of `kit run` that name code, and what counts of a command.
+NAME_CODE = (
+    "--program", "--command", "--serve", "--figure", "--better", "--unit", "--prepare", "--shell", "--ignore-failure",
+    "--variant",
+)  # fmt: skip
 
 
 class _Code(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +76,7 @@ class _Code(msgspec.Struct, frozen=True, kw_only=True):
 class _Begun(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a plan that says which code the run starts, and how it was named."""
 
-    options: _Options = _Options()
+    options: dict[str, Any] = {}
     suite: _Code = _Code()
 
 
@@ -128,11 +127,14 @@ def _code_named(path: Path) -> list[str]:
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         begun = msgspec.json.decode(read_limited(folder_of(path) / PLAN, FILE_MAX_B), type=_Begun)
     options, code = begun.options, begun.suite
-    is_of_suite = [bool(code.programs) and not options.programs]
-    is_of_suite += [variant.names_code and not options.variants for variant in code.variants]
-    words = [options.suite] if any(is_of_suite) else []
-    words += [word for text in options.programs for word in ("--program", text)]
-    return words + [word for text in options.variants for word in ("--variant", text)]
+    is_of_suite = [bool(code.programs) and not (options.get("--program") or options.get("--command"))]
+    is_of_suite += [variant.names_code and not options.get("--variant") for variant in code.variants]
+    words = [str(options.get("SUITE") or "")] if any(is_of_suite) else []
+    for option in NAME_CODE if options.get("--command") else ("--program", "--variant"):
+        value = options.get(option)
+        texts = value if isinstance(value, list) else [value] if isinstance(value, str) and value else []
+        words += [option] if value is True else [word for text in texts for word in (option, str(text))]
+    return words
 
 
 def unfinished_refusal(path: Path) -> ProfileError:

@@ -201,6 +201,7 @@ def _is_on_cpu(row: Row) -> bool:
 
 
 STEP = (
+    _metric("figure"),
     _metric("step_ns"),
     *map(_metric, SUSTAINED),
     Column("rate", partial(_rate, is_network=False)),
@@ -286,7 +287,7 @@ def shown_columns(groups: Sequence[Sequence[Row]], by: str, *, wide: bool, is_pl
     if not wide and sum(column.name == by for column in columns) > 1:
         columns.pop()
     if is_platform:
-        return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, *SUSTAINED, by)] or [*STEP[:1]]
+        return [column for column in columns if wide or column.name in (*OF_A_PLATFORM, *SUSTAINED, by)] or [STEP[1]]
     # With unlike batches the time per sample is what is compared by step.
     hides = HIDES | ({} if differ and by == "step_ns" else {"step_ns": 0, by: 0})
     return [column._replace(hides=hides.get(column.name, 0)) for column in columns]

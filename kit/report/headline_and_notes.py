@@ -78,7 +78,7 @@ def headline(comparison: Comparison, titles: Mapping[str, str], *, wide: bool = 
     what = [
         " × ".join(crossed) + ("" if heads[1:] else f" on {'+'.join(axes['device'])}"),
         "" if axes["devices"] == ["1"] else f"{_sizes(axes['devices'])} devices",
-        "" if are_operations else f"batch {_sizes(axes['batch'])}",
+        "" if are_operations or (are_programs and axes["batch"] == ["1"]) else f"batch {_sizes(axes['batch'])}",
         ", ".join(precision for precision in axes["precision"] if precision != OWN),
         _modes(axes["compile_mode"]) if "gpu" in axes["device"] and not are_operations and not are_programs else "",
         ", ".join(DATA_NAMES.get(name, name) for name in data),
@@ -208,7 +208,10 @@ def note_lines(comparison: Comparison, marks: Set[str], *, wide: bool) -> list[s
 def legend(comparison: Comparison, tables: Sequence[Table]) -> list[tuple[str, str]]:
     """Return what explains each column, by its title, and signs, by none; a note may explain a column."""
     are_operations = all(group.are_operations for group in comparison.groups)
-    meanings = MEANINGS | ({"step_ns": "time per operation"} if are_operations else {})
+    are_runs = all(row.cell.precision == OWN and row.cell.batch == 1 for row in comparison.rows)
+    meanings = MEANINGS | (
+        {"step_ns": f"time per {'run' if are_runs else 'operation'}"} if are_operations or are_runs else {}
+    )
     parts = []
     for name, title in {column.name: column.title for table in tables for column in table.columns}.items():
         noted = [note_line(note) for note in comparison.notes if note.what.code in OF_COLUMNS.get(name, {})]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.compare.clean import count_blocks
-from kit.compare.metrics import METRICS
+from kit.compare.metrics import METRICS, usual_metric
 from kit.compare.ratios import cycle_log_ratios, series
 from kit.compare.runs import Sample, group_samples
 from kit.compare.same_code import blocked_by_code
@@ -98,7 +98,7 @@ def logs_by_cycle(
         for cell in of_group
     ]
     table, _ = count_blocks(results, suite.plan.cycles)
-    samples, step = group_samples(group, of_group, table), METRICS["step_ns"]
+    samples, step = group_samples(group, of_group, table), METRICS[usual_metric(suite)]
     if len(of_group) == 1:
         (sample,) = samples.values()
         return [[[math.log(ns) for ns in seen.blocks if ns > 0] for seen in series(step, sample).values()]]

@@ -14,7 +14,7 @@ from kit.profile.cell import Variant
 from kit.profile.facts import Identity, fact_of
 from kit.profile.fields import reason
 from kit.profile.schema import Kit, ProgramSource, file_sha256
-from kit.profile.unfinished import RunPlan, resume_command
+from kit.profile.unfinished import NAME_CODE, RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests
 from kit.suites.plan import named_code
 from kit.suites.run_request import RunRequest
@@ -22,7 +22,7 @@ from kit.suites.suite import was_edited
 from kit.version import __version__
 
 # Without these the run's own code is not named.
-NAMES_CODE = ("SUITE", "--program", "--variant")
+NAMES_CODE = ("SUITE", *NAME_CODE)
 
 
 def check_resumable(plan: RunPlan, cpus: list[int]) -> None:

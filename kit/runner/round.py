@@ -226,6 +226,10 @@ class _RoundOfBundle:
         keys = list(holders)
         for key in self._draw.sample(keys, len(keys)):
             self._warm_up(group, key, holders[key])
+        # A command that takes longer than a block has fewer of them: so many as take the time of the planned ones.
+        slowest_s = max((worker.step_s(key) for key, worker in holders.items() if worker.is_command(key)), default=0.0)
+        if slowest_s > plan.block_s:
+            plan = replace(plan, cycles=max(CYCLES_LEAST, round(plan.cycles * plan.block_s / slowest_s)))
         self._cycles(group, holders, plan)
         if plan.energy_s > 0 and has_energy(self._context.plan, self._number):
             for key in self._draw.sample(keys, len(keys)):

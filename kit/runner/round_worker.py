@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from kit.backends.entry import THREAD_VARIABLES
 from kit.devices import DEVICES
 from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
@@ -212,7 +213,7 @@ class RoundWorker:
 
     def turns_at_most(self, key: str) -> int:
         """Return how many turns a block of a cell may have, beside cells that are like it."""
-        return 1 if self.spec.ranks > 1 else turns_of(self._plan, self._programs[key].pace)
+        return 1 if self.spec.ranks > 1 or self.is_command(key) else turns_of(self._plan, self._programs[key].pace)
 
     def take_turn(self, key: str, seconds: float, turns: int = 1) -> bool:
         """Run one of the turns of a block of so many seconds; return whether it has used up its time, and ends now.
@@ -224,7 +225,9 @@ class RoundWorker:
         def turn() -> None:
             is_first = not program.turns
             if is_first:
-                program.segments = block_segments(program.pace, seconds, self._plan.lead_in_s, turns)
+                has_lead_in = not self.is_command(key) or program.pace.waited_ns < seconds * 1e9
+                lead_in_s = self._plan.lead_in_s if has_lead_in else 0.0
+                program.segments = block_segments(program.pace, seconds, lead_in_s, turns)
             measured, _ = self._measure("steady", program, program.segments, is_block=True, begins_block=is_first)
             program.turns.append(measured)
 
@@ -359,6 +362,15 @@ class RoundWorker:
         environment = {**os.environ, **self.spec.variant.env}
         return DEVICES[cell.device].processes(cell.devices, environment)
 
+    def is_command(self, key: str) -> bool:
+        """Return whether a cell is a command."""
+        source = self.spec.sources.get(self.cell(key).workload)
+        return source is not None and source.command is not None
+
+    def step_s(self, key: str) -> float:
+        """Return how long a step takes, by the last ones."""
+        return self._programs[key].pace.waited_ns / 1e9
+
     def is_built(self, key: str) -> bool:
         """Return whether a cell is ready to be measured."""
         return self._programs[key].is_built
@@ -386,7 +398,8 @@ class RoundWorker:
                 program.fit = FitInRound(cell, self._plan, loaded.epoch_updates)
                 program.reference = _HeldProgram(len(self.plan.cells) + program.index, program.fit.reference_cell)
                 self._build(program.reference)
-        build = Build(program=program.index, cell=cell, seed=seed, source=source)
+        variables = self._variables_of_user(cell) if source is not None and source.command is not None else {}
+        build = Build(program=program.index, cell=cell, seed=seed, source=source, variables=variables)
         part.add(self._phase_of("build", build).part)
         part.add(self._phase_of("trace", Trace(program=program.index)).part)
         part.add(self._phase_of("compile", Compile(program=program.index)).part)
@@ -396,6 +409,12 @@ class RoundWorker:
         program.pace = Pace.of(first_ns)
         program.built, program.built_steps, program.is_built = part, first_ns, True
         return measured.resident_b
+
+    def _variables_of_user(self, cell: Cell) -> dict[str, str | None]:
+        """Return what Steadykit set for the worker, as its user has it: a command is run as in its user's shell."""
+        given = {**os.environ, **self.spec.variant.env}
+        set_here = own_variables(self.spec)
+        return {name: given.get(name) for name in set_here if cell.threads is None or name not in THREAD_VARIABLES}
 
     def _warm_up(self, program: _HeldProgram, tell: Callable[[float], None]) -> tuple[LaunchPart, Steps]:
         """Run until the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
@@ -435,6 +454,7 @@ class RoundWorker:
         if self.spec.variant.slowdown_pct:
             counters[INJECTED_NS] = measured.injected_ns
         waited_ns = step_ns[lead_in:]
+        figures = measured.figures[lead_in:]
         return Blocks(
             cycle=[cycle],
             begin_ns=[measured.begin_ns],
@@ -448,6 +468,7 @@ class RoundWorker:
             waited_steps=[] if groups is None else [waited_ns.size],
             per_wait=[] if groups is None else [groups.per_wait],
             planned_steps=[planned],
+            figure=[float(np.mean(figures))] if figures else [],
             counters={name: [difference] for name, difference in counters.items()},
         )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kit.compare.clean import CYCLES_LEAST, RoundCycles, count_blocks
-from kit.compare.metrics import METRICS
+from kit.compare.metrics import METRICS, usual_metric
 from kit.compare.ratios import log_ratios, series
 from kit.compare.runs import group_samples
 from kit.compare.same_code import blocked_by_code
@@ -205,7 +205,7 @@ def _logs_of_rounds(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> 
     valid = [launch for launch in launches if launch.group == group.key]
     cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
     table, _ = count_blocks(_results(cells_of_group, valid), plan.suite.plan.cycles)
-    step = METRICS["step_ns"]
+    step = METRICS[usual_metric(plan.suite)]
     samples = group_samples(group, cells_of_group, table)
     if len(group.cells) == 1:
         known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]

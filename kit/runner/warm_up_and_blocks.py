@@ -247,13 +247,16 @@ def turns_of(plan: StepPlan, pace: Pace) -> int:
 def block_segments(pace: Pace, seconds: float, lead_in_s: float, turns: int = 1) -> list[Segment]:
     """Return a lead-in, timed steps that are waited for, and on an accelerator groups that are waited for together.
 
+    Without a lead-in one timed step is enough: of a command that takes longer than its block.
     Of several turns they are one turn's, which may use up the limit of the whole block: one stall would cut it else.
     """
     turn_s = seconds / turns
     waited_s = turn_s if not pace.pipelined_ns else turn_s * LATENCY_FRACTION
+    lead_in = filling(lead_in_s, pace.waited_ns, is_rounded_up=True) if lead_in_s else 0
+    least = TIMED_MIN if lead_in_s else 1
     segments = [
-        _planned_waited(filling(lead_in_s, pace.waited_ns, is_rounded_up=True), pace),
-        _planned_waited(filling(waited_s - lead_in_s, pace.waited_ns, least=TIMED_MIN), pace),
+        _planned_waited(lead_in, pace),
+        _planned_waited(filling(waited_s - lead_in_s, pace.waited_ns, least=least), pace),
     ]
     if pace.pipelined_ns:
         groups = filling(turn_s - waited_s, pace.pipelined_ns * pace.per_wait)

@@ -26,14 +26,16 @@ from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
 from kit.profile.instruments import ClockChoice
 from kit.profile.schema import Group, ProgramSource, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
+from kit.suites.commands import commands_given
 from kit.suites.groups import plan_groups
 from kit.suites.programs import programs_given, sources_of
-from kit.suites.run_request import OPTIONS, RunRequest
+from kit.suites.run_request import OF_COMMANDS, OPTIONS, RunRequest
 from kit.suites.suite import (
     FIELDS,
     QUICK_SUITE,
     Axes,
     MeasureTable,
+    ProgramTable,
     Suite,
     SuiteError,
     check_choice,
@@ -154,7 +156,9 @@ def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_
     """Return the plan of these cells of a suite, measured as is requested."""
     measure, precision_pct = suite.measure, request.precision_pct
     # When a compilation pays back is told by programs that are the first of their process, in each round.
-    share = [] if "compile_mode" in suite.compared else measure.share
+    # A command has a process of its own, so that the servers of others are stopped while it is measured.
+    has_commands = any(program.command is not None for program in suite.programs.values())
+    share = [] if has_commands or "compile_mode" in suite.compared else measure.share
     used = SuiteUsed(
         name=suite.name,
         sha256=suite.sha256,
@@ -165,7 +169,9 @@ def plan_with(request: RunRequest, suite: Suite, cells: Sequence[Cell], code_of_
         plan=measure.plan(),
         variants=suite.all_variants(),
         programs=sources_of(suite),
-        batch_is_default=bool(request.programs) and not request.batches and suite_file(request.suite_name) is None,
+        batch_is_default=bool(request.programs or request.commands)
+        and not request.batches
+        and suite_file(request.suite_name) is None,
         data={},
         seed=request.seed,
         hosts=request.hosts,
@@ -198,9 +204,12 @@ def _code_of_file(request: RunRequest, suite: Suite) -> dict[str, str]:
     if file is None:
         return {}
     lines = {}
-    programs, variants = {} if request.programs else suite.programs, {} if request.variants else suite.variants
+    programs, variants = (
+        {} if request.programs or request.commands else suite.programs,
+        {} if request.variants else suite.variants,
+    )
     for name, program in programs.items():
-        lines[name] = f"{file} runs {program.path} as program {name}"
+        lines[name] = f"{file} runs {program.text} as program {name}"
     for name, table in variants.items():
         settings = [f"{kind} {value}" for kind, value in (("python", table.python), ("image", table.image)) if value]
         settings += [f"{variable}={value}" for variable, value in table.env.items()]
@@ -217,6 +226,7 @@ def named_code(request: RunRequest, begun_with: Mapping[str, object]) -> tuple[d
         quick=bool(begun_with.get(OPTIONS["quick"])),
         programs=request.programs,
         variants=request.variants,
+        **{name: getattr(request, name) for name in OF_COMMANDS},
     )
     suite = requested_suite(named)
     return sources_of(suite), suite.all_variants()
@@ -233,12 +243,8 @@ def requested_suite(request: RunRequest) -> Suite:
     suite = load_suite(request.suite_name)
     selected = {name: list(getattr(request, name)) for name in SELECTIONS if getattr(request, name)}
     tables = suite.axes
-    if request.programs:
-        for axis in ("workloads", *OWN_AXES):
-            if axis in selected:
-                raise SuiteError(f"a user program has its own {axis}; leave out {OPTIONS[axis]}")
-        programs = programs_given(request.programs)
-        selected |= OWN_AXES | {"workloads": list(programs)}
+    if request.programs or request.commands:
+        programs = _programs_of(request, selected)
         tables = [replace(tables[0], parameters={})]
         suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
     elif request.quick and suite.quick.cells is not None:
@@ -251,6 +257,9 @@ def requested_suite(request: RunRequest) -> Suite:
             narrowed = [values for _ in tables]
         tables = [replace(table, **{axis: left}) for table, left in zip(tables, narrowed, strict=True) if left]
     measure = _quick(suite) if request.quick else suite.measure
+    if request.commands and not request.programs:
+        # Nothing compiles in a command: a run or some fill its caches.
+        measure = replace(measure, warmup_s=0.0, warmup_least_s=0.0, warmup_steps=request.warmup_runs or 1)
     if request.energy_s is not None:
         measure = replace(measure, energy_s=request.energy_s)
     if request.rounds is not None:
@@ -270,6 +279,24 @@ def requested_suite(request: RunRequest) -> Suite:
         left = {str(cell.value(axis)) for cell in plan_cells(changed) for axis in changed.compare}
         changed = changed if changed.baseline in left else replace(changed, baseline=None)
     return with_ceilings(changed) if request.ceilings else changed
+
+
+def _programs_of(request: RunRequest, selected: dict[str, list[Any]]) -> dict[str, ProgramTable]:
+    """Return the programs and commands of a request, and select the values that these have on each axis.
+
+    Raises:
+        SuiteError: the request gives an axis that they bring themselves, or one name twice.
+    """
+    are_commands = bool(request.commands) and not request.programs
+    for axis in ("workloads", *OWN_AXES, *(("tasks", "batches") if are_commands else ())):
+        if axis in selected:
+            kind = f"command has no {axis}" if are_commands else f"user program has its own {axis}"
+            raise SuiteError(f"a {kind}; leave out {OPTIONS[axis]}")
+    programs = programs_given(request.programs) | commands_given(request)
+    if len(programs) < len(request.programs) + len(request.commands):
+        raise SuiteError("a program and a command have one name; rename one: --command NAME='…'")
+    selected |= OWN_AXES | {"workloads": list(programs)} | ({"batches": [1]} if are_commands else {})
+    return programs
 
 
 def _swept(suite: Suite, request: RunRequest) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import symtable
 import sys
 from collections.abc import Sequence
@@ -19,10 +20,12 @@ from kit.documentation import page
 from kit.files import read_limited
 from kit.import_order import PATHS, given_folders
 from kit.nearest import did_you_mean, nearest
-from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, ProgramSource, file_sha256
+from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, CommandSource, ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
+# A word that a shell does not pass on.
+_SHELL = re.compile(r"[|&;<>]{1,2}|\d?>{1,2}.*|<.+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 
 
@@ -79,6 +82,9 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
     """
     sources = {}
     for name, table in suite.programs.items():
+        if table.command is not None:
+            sources[name] = _command_source(name, table.command)
+            continue
         where, function, is_file = _split(table.path)
         # Not resolved: a link may stand for another file tomorrow, and its own folder is where its imports are.
         path = os.path.abspath(Path(suite.folder, where)) if is_file else _module_file(name, where, suite)  # noqa: PTH100
@@ -92,6 +98,23 @@ def sources_of(suite: Suite) -> dict[str, ProgramSource]:
         module, takes_task = None if is_file else where, _takes_task(name, path, function)
         sources[name] = ProgramSource(path=path, function=function, module=module, takes_task=takes_task, sha256=sha256)
     return sources
+
+
+def _command_source(name: str, command: CommandSource) -> ProgramSource:
+    """Return a command with the file that it starts.
+
+    Raises:
+        SuiteError: there is none.
+    """
+    for words in filter(None, (command.words, command.serve, command.prepare)):
+        if operator := next((word for word in words if _SHELL.fullmatch(word)), None):
+            raise SuiteError(f"command {name}: only a shell understands {operator!r}; add --shell, or leave it out")
+        if shutil.which(words[0]) is None:
+            raise SuiteError(f"command {name}: there is no program {words[0]!r} here; give its path, or install it")
+    path = shutil.which(command.words[0]) or ""
+    return ProgramSource(
+        path=path, function="command", takes_task=False, sha256=file_sha256(path) or "", command=command
+    )
 
 
 def _nearest(where: str, is_file: bool, suite: Suite) -> str:

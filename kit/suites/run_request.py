@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from kit.devices import DEVICES
 from kit.option import TypedRequest, flag, option, options_of, several
@@ -33,7 +33,9 @@ PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # A resumed run may have other values of these; everything else was decided when the run began.
 FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s")
 # Each value of these has its option anew, as a value may have commas.
-REPEATED = ("programs", "parameters", "variants")
+REPEATED = ("programs", "commands", "serve", "parameters", "variants")
+# These name code that runs, or what of it counts.
+OF_COMMANDS = ("commands", "serve", "figure", "better", "unit", "prepare", "shell", "ignore_failure")
 # A comma begins the next setting of a variant only before one of these: values may have commas of their own.
 _NEXT_SETTING = re.compile(r",(?=(?:python|image|env)=)")
 _SETTING = re.compile(r"(?:python|image|env)=")
@@ -114,6 +116,21 @@ class RunRequest(TypedRequest):
     programs: Names = several(
         "--program", "Measure a user program: your own network (repeatable).", "[NAME=]FILE.py[:FUNCTION]", read=tuple
     )
+    commands: Names = several(
+        "--command", "Measure a command: a step is one run of it (repeatable).", "[NAME=]WORDS", read=tuple
+    )
+    serve: Names = several(
+        "--serve", "Start a server for the command NAME in each round; {port} is a free port.", "NAME=WORDS", read=tuple
+    )
+    figure: str = option(
+        "--figure", "Compare what commands print: a pattern with one group, or json:PATH.", "PATTERN", usual=""
+    )
+    better: Literal["less", "more"] = option("--better", "Which figure is better.", shows_default=True, usual="less")
+    unit: str = option("--unit", "Unit of the figure.", "TEXT", read=label_given, usual="")
+    prepare: str = option("--prepare", "Run this before each run of a command, outside of its time.", "WORDS", usual="")
+    warmup_runs: int | None = option("--warmup-runs", "Run each command N times before it counts.", "N", 1, ROUNDS_MAX)
+    shell: bool = flag("--shell", "Run commands by /bin/sh.")
+    ignore_failure: str = option("--ignore-failure", "Accept these exit codes, or all.", "CODE,…", usual="")
     devices: Names = several("--device", "Measure on this kind of device.", choices=tuple(DEVICES))
     device_counts: Counts = several(
         "--devices", "Number of devices that share a batch; several values are compared.", "N,…", 1, CPU_MAX

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from kit.files import read_limited
 from kit.nearest import choices
 from kit.profile import fields
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant, axis_named
-from kit.profile.schema import FigureName, StepPlan
+from kit.profile.schema import CommandSource, FigureName, StepPlan
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.workload_catalog import WORKLOADS, parameters_of
 
@@ -186,9 +187,23 @@ class VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.programs`)."""
+    """One ``[programs.NAME]`` of a suite file: a network of the user's own (`kit.suites.programs`), or a command.
 
-    path: str  # my_model.py:function, or package.module:function
+    Raises:
+        ValueError: it is neither, or both.
+    """
+
+    path: str = ""  # my_model.py:function, or package.module:function
+    command: CommandSource | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.path) == (self.command is not None):
+            raise ValueError("give either path or command")
+
+    @property
+    def text(self) -> str:
+        """What runs."""
+        return self.path if self.command is None else shlex.join(self.command.words)
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

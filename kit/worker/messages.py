@@ -95,6 +95,7 @@ class Build(Request, frozen=True, kw_only=True):
     cell: Cell
     seed: Int64
     source: ProgramSource | None = None  # of a user program
+    variables: dict[str, str | None] = {}  # of a command, as its user set them; null: not at all
 
 
 class Trace(Request, frozen=True, kw_only=True):
@@ -175,6 +176,7 @@ class Measured(Answer, frozen=True, kw_only=True):
     restored_ns: Int64 = 0  # before the first step: what it took to put weights and optimizer state back
     injected_ns: Int64 = 0
     resident_b: Int64 | None = None  # of the process, after a program's first step
+    figures: list[float] = []  # of each step of a command that has figures
 
     def waits_ns(self) -> list[Steps]:
         """Return the waits of each segment; of the only one their sum, where that was asked for."""

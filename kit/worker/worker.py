@@ -29,6 +29,7 @@ from kit.backends.backend_catalog import CATALOG, load, load_operations
 from kit.backends.compile_caches import compile_anew, is_as_given, kept_by
 from kit.backends.entry import read_from_environment
 from kit.backends.program.backend import HOST, UserProgram, defined_at, device_of, import_function, leaves, line_in
+from kit.backends.program.command import CommandProgram
 from kit.backends.program.frameworks import loaded_versions
 from kit.backends.protocol import ALONE, Backend, DeviceBatch, RankGroup, Runnable, StepOutput, Stepping, all_reduces
 from kit.devices import DEVICES, worker_environment
@@ -171,6 +172,9 @@ class _Worker:
     def release(self, program: int | None) -> None:
         """Give back what a program holds; what was frozen for its steps may be collected again."""
         if program is not None:
+            running = self._programs.get(program)
+            if running is not None and isinstance(running.program, CommandProgram):
+                running.program.close()
             for held in (self._programs, self._inputs, self._fits):
                 held.pop(program, None)
         gc.unfreeze()
@@ -220,7 +224,8 @@ class _Worker:
             write_the_line_of_a_sudden_end()
         self._backend = load(request.backend)
         for source in request.sources:
-            import_function(source)
+            if source.command is None:
+                import_function(source)
         gc.freeze()  # a framework's own objects live on: looking at TensorFlow's takes 0.2 s
         part = LaunchPart(
             python=platform.python_version(),
@@ -285,7 +290,10 @@ class _Worker:
             raise KitError(f"{backend.name} sees {seen} {cell.device}, and --devices needs {wanted}; see `kit doctor`")
         if request.source is not None:
             self._sources[request.program] = request.source
-            user_program = UserProgram(request.source, cell)
+            if request.source.command is not None:
+                user_program: UserProgram = CommandProgram(request.source.command, request.variables)
+            else:
+                user_program = UserProgram(request.source, cell)
             running = _Running(cell, request.seed, user_program, user_program.batches)
         elif (inputs := self._inputs.get(request.program)) is None:
             running = _Running(cell, request.seed, load_operations(cell.backend)(cell), repeat(None))
@@ -378,6 +386,7 @@ class _Worker:
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
                 for name, first, last in zip(self._counters.names, before, after, strict=True)
             ],
+            figures=running.program.figures if isinstance(running.program, CommandProgram) else [],
             restored_ns=restored_ns,
             injected_ns=0 if delay is None else delay.injected_ns,
             resident_b=resident_b,

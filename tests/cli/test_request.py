@@ -55,6 +55,7 @@ FIELDS = {
     "devices": listed(st.sampled_from(list(DEVICES))),
     "tasks": listed(st.sampled_from(["train", "infer", "fit"])),
     "parameters": st.dictionaries(NAMES, st.lists(COUNTS, min_size=1, max_size=3).map(tuple), max_size=2),
+    "better": st.sampled_from(["less", "more"]),
     "precisions": listed(st.sampled_from(PRECISIONS)),
     "feeds": listed(st.sampled_from(["device", "host"])),
     "variants": variants(),
@@ -63,6 +64,7 @@ FIELDS = {
     "seed": st.integers(0, SEED_MAX),
     "clock": st.sampled_from(["auto", "monotonic_raw", "tsc", "cntvct"]),
     "label": st.text("ab-=, ä", max_size=LABEL_MAX).map(lambda text: " ".join(text.split())),
+    "unit": st.text("ab-=, ä", max_size=LABEL_MAX).map(lambda text: " ".join(text.split())),
 }
 
 

@@ -311,7 +311,7 @@ def defined_at(source: ProgramSource, error: BaseException) -> tuple[str, int] |
     raised_in = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
     if not raised_in or (raised_in[0] != __file__ and raised_in[0].startswith(LIBRARIES[-1])):
         return None
-    with suppress(Exception):  # of the file
+    with suppress(Exception):  # of the file, or of a command, which has no function
         code = getattr(import_function(source), "__code__", None)
         return None if code is None else (code.co_filename, code.co_firstlineno)
     return None

@@ -1,0 +1,291 @@
+"""A command as a program: a step is one run of it, or of its server's client, and may print the figure that counts.
+
+    prepare ─► spawn ─► output, end ─► exit code, figure        prepare is in the step, and not in the figure
+
+No shell and no thread of Steadykit stands between: the worker waits for the process itself, and reads what it writes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.backends.entry import BackendError
+from kit.backends.program.backend import UserProgram
+from kit.backends.protocol import DeviceBatch, StepOutput
+from kit.clock import now_ns
+from kit.profile.fields import reason
+from kit.profile.schema import CommandSource, Compilations, WhatRan
+
+PORT = "{port}"
+# What a failed run has printed, of its end; of a figure's output all is needed.
+OUTPUT_KEPT_B, FIGURE_OUTPUT_MAX_B = 1 << 16, 16 << 20
+READ_B = PIPE_B = 1 << 20
+# A model of some gigabytes is loaded in less.
+SERVER_LIMIT_S, SERVER_LOOK_S, SERVER_END_S = 600.0, 0.01, 5.0
+# A part of a pipeline may end a little after the command; longer ones run beside the next command.
+CHILDREN_LIMIT_S, CHILDREN_LOOK_S = 0.5, 0.002
+# From <linux/prctl.h>; prctl(2).
+PR_SET_CHILD_SUBREAPER = 36
+SHOWN_MAX = 200
+# Of all commands of this process: they are no leftovers of another one.
+_SERVERS = set[int]()
+
+
+class CommandProgram(UserProgram):
+    """A command that runs once a step: `kit.backends.protocol.Runnable`.
+
+    Args:
+        command: what runs, and how.
+        variables: of the environment, as its user set them; null: not at all.
+
+    Attributes:
+        figures: of each step since the last `begin`, where they count in place of the steps' times.
+
+    Raises:
+        BackendError: its server ends, or does not answer at its port.
+    """
+
+    def __init__(self, command: CommandSource, variables: Mapping[str, str | None]) -> None:
+        self._command, self._words, self._server = command, list(command.words), 0
+        self.tokens, self.must_be_finite, self.unread = None, True, set()
+        self.batches = repeat(None)
+        self.figures: list[float] = []
+        # What a command leaves behind becomes a child of this process, which looks for it.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        given = {**os.environ, **variables}
+        self._variables = {name: value for name, value in given.items() if value is not None}
+        self._output, self._writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._output, False)
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+        if command.serve:
+            self._serve(command.serve)
+        self.step, self.synchronize = self._step, lambda: None
+
+    def begin(self) -> None:
+        """Forget the figures of earlier steps."""
+        self.figures = []
+
+    def check(self, _output: StepOutput, _step_ns: NDArray[np.int64]) -> None:
+        """Check that the commands have left nothing running beside the next ones.
+
+        Raises:
+            BackendError: they have.
+        """
+        deadline_s = time.monotonic() + CHILDREN_LIMIT_S
+        while left := [child for child in self._children() if not os.waitpid(child, os.WNOHANG)[0]]:
+            if time.monotonic() > deadline_s:
+                names = ", ".join(_name_of(child) for child in left)
+                raise BackendError(f"{self._shown} left running: {names}; let it wait for them, or end them")
+            time.sleep(CHILDREN_LOOK_S)
+
+    def close(self) -> None:
+        """Stop the server."""
+        if self._server:
+            self._end_server()
+        for descriptor in (self._output, self._writer):
+            os.close(descriptor)
+
+    def compilations(self) -> Compilations:
+        """Return that nobody counts any."""
+        return Compilations(count=None, reason=reason("own_program"))
+
+    def what_ran(self, _batch: DeviceBatch) -> WhatRan:
+        """Return that no profiler sees a step."""
+        return WhatRan(reason=reason("own_program"))
+
+    def restore(self) -> bool:
+        """Return that there is nothing to put back."""
+        return False
+
+    def state(self, _most: int) -> Any:  # noqa: ANN401 - as of the program
+        """Return that no array is held."""
+        return iter(())
+
+    def to_host(self, _output: StepOutput) -> NDArray[np.float32]:
+        """Return no numbers: a figure that is none fails its step."""
+        return np.empty(0, np.float32)
+
+    @property
+    def _shown(self) -> str:
+        words = shlex.join(self._words)
+        return words if len(words) <= SHOWN_MAX else f"{words[:SHOWN_MAX]}…"
+
+    def _step(self, _batch: DeviceBatch) -> int:
+        command = self._command
+        if command.prepare:
+            self._run(command.prepare, [0])
+        begin_ns = now_ns()
+        code, output = self._run(self._words, command.exit_codes)
+        if command.has_figure:
+            taken_s = (now_ns() - begin_ns) / 1e9
+            self.figures.append(figure_in(output, command.figure, self._shown) if command.figure else taken_s)
+        return code
+
+    def _run(self, words: Sequence[str], exit_codes: Sequence[int] | None) -> tuple[int, bytes]:
+        """Run a command to its end; return its exit code, negative for a signal, and what it wrote.
+
+        Raises:
+            BackendError: it cannot be started, ends otherwise than it may, or writes too much for a figure.
+        """
+        process = _spawn(words, self._variables, self._writer)
+        handle, output, most_b = os.pidfd_open(process), bytearray(), self._kept_b
+        self._poll.register(handle, select.POLLIN)
+        try:
+            is_running = True
+            while is_running:
+                ready = [descriptor for descriptor, _ in self._poll.poll()]
+                is_running = handle not in ready
+                while self._output in ready:
+                    try:
+                        output += os.read(self._output, READ_B)
+                    except BlockingIOError:
+                        break
+                    if len(output) > most_b:
+                        del output[:-most_b]
+                        if self._command.figure:
+                            self._fail(
+                                "printed more than 16 MiB, in which no figure is sought; let it print less", output
+                            )
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+            raise
+        finally:
+            self._poll.unregister(handle)
+            os.close(handle)
+            _, status = os.waitpid(process, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if exit_codes is not None and code not in exit_codes:
+            end = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            self._fail(f"{end}; --ignore-failure {code} accepts that", output)
+        return code, bytes(output)
+
+    @property
+    def _kept_b(self) -> int:
+        return FIGURE_OUTPUT_MAX_B if self._command.figure else OUTPUT_KEPT_B
+
+    def _fail(self, why: str, output: bytes | bytearray) -> None:
+        """Write what a failed run has printed to standard error, whose end a profile keeps, and raise."""
+        with suppress(OSError, ValueError):
+            print(output.decode(errors="replace"), file=sys.__stderr__, flush=True)
+        raise BackendError(f"{self._shown} {why}")
+
+    def _serve(self, words: Sequence[str]) -> None:
+        """Start the server, and wait until its port answers."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        served = [word.replace(PORT, str(port)) for word in words]
+        self._words = [word.replace(PORT, str(port)) for word in self._words]
+        shown = shlex.join(served)[:SHOWN_MAX]
+        self._server = _spawn(served, self._variables, 2)
+        _SERVERS.add(self._server)
+        deadline_s = time.monotonic() + SERVER_LIMIT_S
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), SERVER_LOOK_S):
+                return
+            if os.waitpid(self._server, os.WNOHANG)[0]:
+                _SERVERS.discard(self._server)
+                self._server = 0
+                raise BackendError(f"the server {shown} ended before it answered at port {port}")
+            if time.monotonic() > deadline_s:
+                raise BackendError(f"the server {shown} does not answer at port {port} after {SERVER_LIMIT_S:.0f} s")
+            time.sleep(SERVER_LOOK_S)
+
+    def _end_server(self) -> None:
+        with suppress(OSError):
+            os.kill(self._server, signal.SIGTERM)
+            deadline_s = time.monotonic() + SERVER_END_S
+            while not os.waitpid(self._server, os.WNOHANG)[0]:
+                if time.monotonic() > deadline_s:
+                    os.kill(self._server, signal.SIGKILL)
+                time.sleep(SERVER_LOOK_S)
+        _SERVERS.discard(self._server)
+        self._server = 0
+
+    def _children(self) -> list[int]:
+        """Return the processes that commands have left, as far as the kernel lists them."""
+        with suppress(OSError):
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+            return [int(child) for child in children.split() if int(child) not in _SERVERS]
+        return []
+
+
+def figure_in(output: bytes, figure: str, shown: str) -> float:
+    """Return the one figure in what a command printed.
+
+    Args:
+        output: of the command.
+        figure: a pattern with one group, or ``json:a.b.c``: names, and places in lists; numbers in a list are averaged.
+        shown: the command, in an error.
+
+    Raises:
+        BackendError: there is none, there are several, or it is no number above 0.
+    """
+    text = output.decode(errors="replace")
+    if figure.startswith("json:"):
+        numbers = _json_figures(text, figure.removeprefix("json:"), shown)
+    else:
+        texts = re.findall(figure, text, re.MULTILINE)
+        if len(texts) > 1:
+            raise BackendError(f"{shown} printed {len(texts)} figures that match {figure!r}; give a pattern of one")
+        numbers = []
+        for number in texts:
+            with suppress(ValueError):
+                numbers.append(float(number.replace(",", "") if "." in number else number))
+    if not numbers:
+        raise BackendError(f"{shown} printed no figure that matches {figure!r}")
+    if not all(math.isfinite(number) and number > 0 for number in numbers):
+        raise BackendError(f"{shown} printed {min(numbers)} for {figure!r}; a figure is a number above 0")
+    return math.fsum(numbers) / len(numbers)
+
+
+def _json_figures(text: str, path: str, shown: str) -> list[float]:
+    """Return the numbers at a path of the JSON that begins a line."""
+    begin = re.search(r"^\s*[{\[]", text, re.MULTILINE)
+    try:
+        node: Any = json.JSONDecoder().raw_decode(text[begin.start() :].lstrip())[0] if begin else None
+        for name in filter(None, path.split(".")):
+            if isinstance(node, list) and not name.isdecimal() and len(node) == 1:
+                node = node[0]
+            node = node[int(name)] if isinstance(node, list) else node[name]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        raise BackendError(f"{shown} printed no JSON with {path!r}; check the path of --figure json:{path}") from None
+    listed = node if isinstance(node, list) else [node]
+    return [float(number) for number in listed if type(number) in (int, float)]
+
+
+def _spawn(words: Sequence[str], variables: dict[str, str], output: int) -> int:
+    """Start a process that writes to `output` and standard error; it gets the signals that Python ignores back."""
+    try:
+        return os.posix_spawnp(
+            words[0], [*words], variables,
+            file_actions=[(os.POSIX_SPAWN_DUP2, output, 1)], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        )  # fmt: skip
+    except OSError as error:
+        raise BackendError(f"{words[0]} cannot be started: {error.strerror}") from None
+
+
+def _name_of(process: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return str(process)
