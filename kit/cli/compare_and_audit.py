@@ -29,10 +29,12 @@ from kit.cli.options import (
 from kit.errors import KitError
 from kit.option import TypedRequest, flag, option, several
 from kit.report.formats import USUAL
+from kit.suites.run_request import ALLOWED_MAX_PCT
 
 if TYPE_CHECKING:
     from kit.audit.finding import Finding, Severity
     from kit.audit.rule import Rule
+    from kit.compare.fail_if_slower import Limit
     from kit.compare.meter import Meter
     from kit.compare.rows import Comparison
     from kit.compare.runs import Run
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 AGAINST = "--against"
 # Phases and counters of each run are read only up to this many runs.
 DETAILED_MAX = 20
-# Who allows more allows anything.
-ALLOWED_MAX_PCT = 1e6
 # At most this many slower rows are named.
 NAMED_MAX = 20
 EXIT_UNREADABLE = 2
@@ -211,7 +211,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
         file, titles = request.profiles[0] if is_plain else None, titles_of(comparison)
         report = comparison_report(comparison, titles, wide=request.wide, allowed_pct=allowed_pct, file=file)
     print_report(report, request.format_name)
-    return 0 if allowed_pct is None else _limited(comparison, allowed_pct)
+    return 0 if allowed_pct is None else say_limit(limit_of(comparison, allowed_pct), allowed_pct)
 
 
 def run_comparison(path: Path) -> Comparison:
@@ -371,18 +371,31 @@ def _read_run(
     return read_reduced(label, profile, by, all_cycles=all_cycles, names=names)
 
 
-def _limited(comparison: Comparison, allowed_pct: float) -> int:
-    """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
+def limit_of(comparison: Comparison, allowed_pct: float) -> Limit:
+    """Return which rows are shown to be slower by more than allowed, and which are not."""
     from kit.compare.fail_if_slower import limit_slow_downs
 
-    limit = limit_slow_downs(comparison, allowed_pct)
-    lines = [f"slower by more than {allowed_pct:g} %: {row}" for row in limit.slower]
+    return limit_slow_downs(comparison, allowed_pct)
+
+
+def say_limit(limit: Limit, allowed_pct: float) -> int:
+    """Say on standard error which rows are shown to be slower and which are not resolved; return the exit code."""
+
+    def in_runs(row: str) -> str:
+        return f" in {limit.slower_in[row]} of {RUNS_OF_A_GATE} runs" if row in limit.slower_in else ""
+
+    from kit.compare.fail_if_slower import RUNS_OF_A_GATE
+
+    lines = [f"slower by more than {allowed_pct:g} %{in_runs(row)}: {row}" for row in limit.slower]
     for kind, rows in limit.kept_apart.items():
         lines += [f"not compared ({kind.replace('_', ' ')}): {row}; see --why" for row in rows]
     for row in limit.unresolved:
         more = limit.more_rounds.get(row)
         remedy = "" if more is None else f"; about {more:,} more round{'s' if more > 1 else ''} would decide"
-        lines.append(f"not resolved against {allowed_pct:g} %: {row}{remedy}")
+        counted = f", slower{in_runs(row)}" if row in limit.slower_in else ""
+        lines.append(f"not resolved against {allowed_pct:g} %{counted}: {row}{remedy}")
+    for row in (row for row, count in limit.slower_in.items() if count and row in limit.not_slower):
+        lines.append(f"passes, slower by more than {allowed_pct:g} %{in_runs(row)}: {row}")
     if not lines and limit.not_slower:
         passed = "1 row passes" if len(limit.not_slower) == 1 else f"{len(limit.not_slower):,} rows pass"
         # The table's words may say "unresolved" of the same row.

@@ -58,7 +58,27 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
         click.echo(msgspec.json.encode(outcome))
     else:
         _print_table(running)
+    if request.allowed_pct is not None and not running.failed:
+        return _gate(request, running, request.allowed_pct)
     return EXIT_FAILED_CELLS if running.failed else 0
+
+
+def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
+    """Judge a run, and rows that it leaves open by a second one beside it; return the exit code."""
+    from kit.cli.compare_and_audit import limit_of, run_comparison, say_limit
+
+    limit = limit_of(run_comparison(running.path), allowed_pct)
+    rows = limit.open_rows(running.plan.suite.rounds)
+    if rows and not limit.kept_apart:
+        path = running.path.with_suffix(f".confirm{running.path.suffix}")
+        say(f"slower, or not resolved: {', '.join(rows)}; measured once more into {path}")
+        again = RunRequest(**vars(request) | {"out": str(path), "force": True, "resume": False})
+        second = begin(again)
+        if measure(second, again) is None:
+            return EXIT_INTERRUPTED
+        say_failures(second)
+        limit = limit.confirmed_by(limit_of(run_comparison(second.path), allowed_pct), rows)
+    return say_limit(limit, allowed_pct)
 
 
 def parse_request(words: Sequence[str], command: str = "kit run") -> RunRequest:

@@ -1,15 +1,23 @@
 """`--fail-if-slower`: which rows are shown to be slower by more than allowed, which are not, and the exit code.
 
 A row passes when it is shown, at 95 %, not to be slower by more. What is not shown either way is unresolved.
+
+    screen ─► rows that are slower, or that as many rounds again would decide ─► confirm: a second run
+
+A run has its own luck: of rows that are at the limit one in twenty is called slower. Twice in a row one in 400 is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kit.compare.rows import Comparison, Row
 from kit.stats.estimate import SAME_LEVEL, Estimate, SlowerBy, rounds_for, slower_by_more_than
+
+# The first screens, the second confirms.
+RUNS_OF_A_GATE = 2
 
 
 class Limit(NamedTuple):
@@ -20,6 +28,7 @@ class Limit(NamedTuple):
     unresolved: list[str]
     kept_apart: dict[str, list[str]]  # by kind
     more_rounds: dict[str, int]  # name of a row that is not resolved -> rounds like its own that would decide
+    slower_in: dict[str, int]  # of rows that were measured in two runs: in how many of them they are slower
 
     @property
     def exit_code(self) -> int:
@@ -30,6 +39,28 @@ class Limit(NamedTuple):
         if self.kept_apart:
             return 4
         return 5 if self.unresolved else 0 if self.not_slower else 4
+
+    def open_rows(self, rounds: int) -> list[str]:
+        """Return the rows that a second run of so many rounds may decide otherwise."""
+        return [*self.slower, *(row for row in self.unresolved if self.more_rounds.get(row, math.inf) <= rounds)]
+
+    def confirmed_by(self, second: Limit, rows: Sequence[str]) -> Limit:
+        """Return what both runs come to for `rows`: a row is slower if it is in both, and passes if it does in either.
+
+        Whichever run shows that a row is not slower by more, the row is not: chance may only have made it slower.
+        """
+        slower_in = {row: (row in self.slower) + (row in second.slower) for row in rows}
+        passed = [row for row in rows if row in second.not_slower]
+        slower = [row for row, count in slower_in.items() if count == RUNS_OF_A_GATE]
+        known = {*passed, *slower}
+        unresolved = [row for row in self.unresolved if row not in known]
+        return self._replace(
+            slower=slower,
+            not_slower=[*self.not_slower, *passed],
+            unresolved=[*unresolved, *(row for row in self.slower if row not in known)],
+            more_rounds={row: more for row, more in second.more_rounds.items() if row not in known},
+            slower_in=slower_in,
+        )
 
 
 def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, Row, SlowerBy]]:
@@ -53,7 +84,7 @@ def limited_rows(comparison: Comparison, allowed_pct: float) -> list[tuple[str, 
 
 def limit_slow_downs(comparison: Comparison, allowed_pct: float) -> Limit:
     """Return the rows by what is shown of them; baselines of cells that nothing else has are unresolved."""
-    limit, allowed = Limit([], [], [], {}, {}), math.log1p(allowed_pct / 100)
+    limit, allowed = Limit([], [], [], {}, {}, {}), math.log1p(allowed_pct / 100)
     for name, row, shown in limited_rows(comparison, allowed_pct):
         names = limit.kept_apart.setdefault(row.kept_apart, []) if row.kept_apart else getattr(limit, shown)
         names.append(name)

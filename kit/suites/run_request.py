@@ -27,11 +27,13 @@ from kit.suites.suite import DEFAULT_SUITE, QUICK_SUITE, VARIANT_NAME, SuiteErro
 SEED_MAX = 2**31 - 1
 # No run takes a year.
 SECONDS_MAX = YEAR_NS // 10**9
+# Who allows more allows anything.
+ALLOWED_MAX_PCT = 1e6
 # Longer names make rows of a table that nobody reads.
 LABEL_MAX = 60
 PRECISIONS = ("float32", "bfloat16", "tf32", "default")
 # A resumed run may have other values of these; everything else was decided when the run began.
-FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s")
+FREE_WHEN_RESUMED = ("out", "force", "resume", "dry_run", "as_json", "budget_s", "quiet_s", "allowed_pct")
 # Each value of these has its option anew, as a value may have commas.
 REPEATED = ("programs", "commands", "serve", "parameters", "variants")
 # These name code that runs, or what of it counts.
@@ -176,6 +178,13 @@ class RunRequest(TypedRequest):
         above=0,
         most=SECONDS_MAX,
         off="Skip the energy blocks; the run is shorter.",
+    )
+    allowed_pct: float | None = option(
+        "--fail-if-slower",
+        "Exit 1 if a row is more than PCT slower in two runs, 5 if unresolved; the second only where it decides.",
+        "PCT",
+        least=0,
+        most=ALLOWED_MAX_PCT,
     )
     data: str = option(
         "--data", "Data set; auto: the set of each network, else synthetic.", "NAME", shows_default=True, usual="auto"

@@ -14,6 +14,9 @@ Rates have the exact binomial interval (Clopper and Pearson 1934).
     families     cells against a baseline, one of them slower by 3 %; eight rounds, SD 2.3 % in each cell. `all pairs`
                  as they were judged before; `a family` is the comparisons with the baseline, and first against second
     fastest      like cells; in how many groups one is named the fastest
+    gate         `--fail-if-slower 5`: rows by what is true of all, or of one among alike ones; eight rounds. A run has
+                 its own `run SD` beside its rounds. `one run` is how it was judged before; `confirmed`: with a second
+                 run where the first leaves a row open
     levels       a cell is 30 % slower in one of ten starts: what an interval over n starts holds of its mean
 """
 
@@ -27,9 +30,10 @@ import numpy as np
 from bench_self import share
 from measuring import printed
 
+from kit.compare.fail_if_slower import Limit
 from kit.compare.metrics import METRICS
 from kit.compare.verdicts import Family, family_of, leaders_of
-from kit.stats.estimate import judge, over
+from kit.stats.estimate import SAME_LEVEL, judge, over, rounds_for, slower_by_more_than
 from kit.stats.sessions import RunLevel, over_runs
 
 IN_SESSION_SD = 0.023
@@ -185,9 +189,56 @@ def levels(trials):
         yield starts, share(held, trials), share(int((~is_slow.any(axis=1)).sum()), trials)
 
 
+ALLOWED_PCT = 5.0
+
+
+def limit_in(rng, truths_pct, run_sd, rounds=8, sd=0.012):
+    """Return what the gate says of one simulated run."""
+    names = [f"row {number}" for number in range(len(truths_pct))]
+    known = []
+    for truth_pct in truths_pct:
+        level = math.log1p(truth_pct / 100) + rng.normal(0, run_sd)
+        known.append(over(rng.normal(level, sd, rounds)))
+    limit, allowed = Limit([], [], [], {}, {}, {}), math.log1p(ALLOWED_PCT / 100)
+    for name, estimate, shown in zip(names, known, slower_by_more_than(known, ALLOWED_PCT), strict=True):
+        getattr(limit, shown).append(name)
+        if shown == "unresolved":
+            needed = rounds_for(estimate, abs(allowed - estimate.mean_log), SAME_LEVEL)
+            limit.more_rounds.update({name: max(1, needed - estimate.count)} if needed is not None else {})
+    return limit
+
+
+def gate(trials):
+    """Yield the rows of the table of the gate."""
+    yield "rows", "truth", "run SD", "fails, one run", "confirmed", "unresolved, one run", "confirmed", "runs in all"
+    cases = [(rows, truth_pct, alike) for rows in (1, 10) for truth_pct, alike in ((0, 0), (ALLOWED_PCT, ALLOWED_PCT))]
+    cases += [(rows, truth_pct, 0) for rows in (1, 10) for truth_pct in (6, 7, 8, 10)]
+    for run_sd in (0.0, 0.006):
+        for rows, truth_pct, others_pct in cases:
+            rng = np.random.default_rng(11)
+            codes, runs = [], 0
+            for _ in range(trials):
+                truths_pct = [truth_pct, *[others_pct] * (rows - 1)]
+                first = limit_in(rng, truths_pct, run_sd)
+                names = first.open_rows(8)
+                second = limit_in(rng, truths_pct, run_sd) if names else None
+                both = first if second is None else first.confirmed_by(second, names)
+                runs += 1 + (second is not None)
+                codes.append((first.exit_code, both.exit_code))
+            counts = [sum(pair[which] == code for pair in codes) for code in (1, 5) for which in (0, 1)]
+            says = f"{truth_pct:g} %" if rows == 1 or truth_pct == others_pct else f"one {truth_pct:g} %, others alike"
+            yield (
+                rows,
+                says,
+                f"{100 * run_sd:.1f} %",
+                *(share(count, trials) for count in counts),
+                f"{runs / trials:.2f}",
+            )
+
+
 TABLES = {
     "sessions": sessions, "drift": drift, "same": same, "small": small, "families": families, "fastest": fastest,
-    "levels": levels,
+    "gate": gate, "levels": levels,
 }  # fmt: skip
 
 
