@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -176,7 +177,8 @@ def _suite(profile: Profile) -> dict[str, str]:
         + f" · seed {suite.seed}",
     }
     for name, source in suite.programs.items():
-        facts[f"program {name}"] = f"{source.function} of {source.path} · {source.sha256[:8]}"
+        what = f"{source.function} of {source.path}" if source.command is None else shlex.join(source.command.words)
+        facts[f"program {name}"] = f"{what} · {source.sha256[:8]}"
     for variant in suite.variants:
         env = " ".join(f"{name}={value}" for name, value in variant.env.items())
         injected = f" {variant.slowdown_pct:g} % slower on purpose" if variant.slowdown_pct else ""

@@ -143,7 +143,9 @@ def joined(parts: Sequence[Measured]) -> Measured:
 def one_block(turns: Sequence[Measured]) -> tuple[Measured, list[Steps]]:
     """Return the turns of a block as one, and the waits of each of its segments: spans are summed, pauses left out."""
     waits_ns = [np.concatenate(waits) for waits in zip(*(turn.waits_ns() for turn in turns), strict=True)]
-    return replace(joined(turns), span_ns=sum(turn.span_ns for turn in turns)), waits_ns
+    figures = [figure for turn in turns for figure in turn.figures[: turn.ran[0]]]
+    figures += [figure for turn in turns for figure in turn.figures[turn.ran[0] :]]
+    return replace(joined(turns), span_ns=sum(turn.span_ns for turn in turns), figures=figures), waits_ns
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

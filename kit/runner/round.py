@@ -273,7 +273,8 @@ class _RoundOfBundle:
     def _turns(self, holders: Mapping[str, RoundWorker]) -> int:
         """Return in how many turns the blocks of a cycle are taken: that of the cell that can have the fewest.
 
-        It is one where cells differ in more than the code that their variants load. For some tens of milliseconds after
+        It is one where cells differ in more than the code that their variants load, and are no commands, each run of
+        which starts anew. For some tens of milliseconds after
         a switch steps take longer, of one framework by some percent more than of another, and so may those of other
         threads: short turns would bias that ratio. It is one, too, of a cell that nobody alternates with, and where a
         sensor of energy or power answers, which needs two readings in a turn.
@@ -288,7 +289,8 @@ class _RoundOfBundle:
             variant = worker.spec.variant
             env = frozenset((name, value) for name, value in variant.env.items() if name != PATHS)
             kinds.add((worker.cell(key).key_without(("variant",)), variant.python, variant.image, env))
-        if len(kinds) > 1:
+        are_commands = all(worker.is_command(key) for key, worker in holders.items())
+        if len(kinds) > 1 and not are_commands:
             return 1
         return min(worker.turns_at_most(key) for key, worker in holders.items())
 

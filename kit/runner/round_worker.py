@@ -28,7 +28,9 @@ from kit.runner.fit_stretches import FitInRound
 from kit.runner.merged_answers import joined, one_block
 from kit.runner.target import own_variables
 from kit.runner.warm_up_and_blocks import (
+    COMMAND_TURN_STEPS,
     NO_STEPS,
+    TURN_STEPS,
     Groups,
     Pace,
     block_segments,
@@ -213,7 +215,8 @@ class RoundWorker:
 
     def turns_at_most(self, key: str) -> int:
         """Return how many turns a block of a cell may have, beside cells that are like it."""
-        return 1 if self.spec.ranks > 1 or self.is_command(key) else turns_of(self._plan, self._programs[key].pace)
+        least = COMMAND_TURN_STEPS if self.is_command(key) else TURN_STEPS
+        return 1 if self.spec.ranks > 1 else turns_of(self._plan, self._programs[key].pace, least)
 
     def take_turn(self, key: str, seconds: float, turns: int = 1) -> bool:
         """Run one of the turns of a block of so many seconds; return whether it has used up its time, and ends now.
@@ -225,8 +228,10 @@ class RoundWorker:
         def turn() -> None:
             is_first = not program.turns
             if is_first:
-                has_lead_in = not self.is_command(key) or program.pace.waited_ns < seconds * 1e9
-                lead_in_s = self._plan.lead_in_s if has_lead_in else 0.0
+                lead_in_s, step_s = self._plan.lead_in_s, program.pace.waited_ns / 1e9
+                if self.is_command(key):
+                    # A run starts anew: the first after a switch finds cold caches, and a long one no more than others.
+                    lead_in_s = step_s if step_s < seconds else 0.0
                 program.segments = block_segments(program.pace, seconds, lead_in_s, turns)
             measured, _ = self._measure("steady", program, program.segments, is_block=True, begins_block=is_first)
             program.turns.append(measured)

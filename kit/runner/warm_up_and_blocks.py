@@ -41,6 +41,9 @@ STEPS_MAX = 200_000
 TIMED_MIN = 2
 # A turn of fewer steps is mostly lead-in: then a block has fewer turns, or one.
 TURN_STEPS = 8
+# Of a command the lead-in is one run. Times of a process move within 50 ms: turns of three and of one run had the same
+# spread, which was a third of that of 12 runs (docs/trust/measurements.md).
+COMMAND_TURN_STEPS = 4
 # A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
 # times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.
 OVERRUN_MOST = 4
@@ -233,14 +236,14 @@ def probed_pace(pace: Pace, segments: Sequence[Segment], waits_ns: Sequence[Step
     return Pace(pace.waited_ns, with_wait_ns, max(1, min(together, int(GROUP_MAX_S * 1e9 / with_wait_ns))))
 
 
-def turns_of(plan: StepPlan, pace: Pace) -> int:
-    """Return in how many turns a block is taken: of `turn_s` each, and of TURN_STEPS steps at least.
+def turns_of(plan: StepPlan, pace: Pace, least: int = TURN_STEPS) -> int:
+    """Return in how many turns a block is taken: of `turn_s` each, and of `least` steps at least.
 
     A block of an accelerator is one turn: it waits for single steps and for groups of them.
     """
     if not plan.turn_s or pace.pipelined_ns:
         return 1
-    turn_s = max(plan.turn_s, TURN_STEPS * pace.waited_ns * pace.unevenness / 1e9)
+    turn_s = max(plan.turn_s, least * pace.waited_ns * pace.unevenness / 1e9)
     return max(1, int(plan.block_s / turn_s))
 
 

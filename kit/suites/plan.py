@@ -58,6 +58,9 @@ SWEPT = ("batch", "threads", "devices", "compile_mode", "feed", "precision")
 QUICK_FIT_STEPS = 50
 # The best round of a ceiling counts: a second start shows whether the first was slow.
 CEILING_ROUNDS = 2
+# A round of commands starts in a second, so that more and shorter rounds show more (docs/explanation/method.md).
+COMMAND_CYCLES = 4
+COMMAND_TURN_S = 0.02
 # A terabyte in float32: the kit has no network whose weights are divided over machines.
 WEIGHTS_MAX = 2**38
 # What a machine has not may be missing from a whole suite.
@@ -105,6 +108,11 @@ def plan_of(request: RunRequest, say: Callable[[str], None]) -> Plan:
     cells = plan_cells(suite, named=request.backends)
     networks = [cell for cell in cells if not is_operation(cell)]
     _check_baseline(request, suite, cells)
+    images = [name for name, table in suite.variants.items() if table.image]
+    if images and any(program.command is not None for program in suite.programs.values()):
+        raise KitError(
+            f"variant {images[0]}: a command runs on this machine; make `docker run …` the command of an image"
+        )
     if request.ceilings and len(networks) == len(cells):
         names = ", ".join(dict.fromkeys(cell.backend for cell in cells))
         raise KitError(f"--ceilings: {names} has no operations that measure a ceiling; leave it out")
@@ -259,7 +267,8 @@ def requested_suite(request: RunRequest) -> Suite:
     measure = _quick(suite) if request.quick else suite.measure
     if request.commands and not request.programs:
         # Nothing compiles in a command: a run or some fill its caches.
-        measure = replace(measure, warmup_s=0.0, warmup_least_s=0.0, warmup_steps=request.warmup_runs or 1)
+        warm_up = {"warmup_s": 0.0, "warmup_least_s": 0.0, "warmup_steps": request.warmup_runs or 1}
+        measure = replace(measure, cycles=min(measure.cycles, COMMAND_CYCLES), turn_s=COMMAND_TURN_S, **warm_up)
     if request.energy_s is not None:
         measure = replace(measure, energy_s=request.energy_s)
     if request.rounds is not None:

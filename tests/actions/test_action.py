@@ -141,6 +141,8 @@ def test_a_planted_delay_comes_out(job, base, head, ratio, verdict):
     if done.outputs["verdict"] == "unresolved" and (row.value("is_disturbed") or row.value("rounds") < int(ROUNDS)):
         pytest.skip(f"other programs disturbed most cycles: {done.summary}")
     assert (done.outputs["verdict"], done.codes[0]) == (verdict, 1 if verdict == "slower" else 0), done.log
+    assert ("slower by more than 1 % in 2 of 2 runs" in done.summary) == (verdict == "slower")
+    assert (folder / "run.confirm.json").exists() == (verdict == "slower")
     kept = {"run.json", "summary.md", *(["page.html"] if "report" in VERBS else [])}
     assert kept <= {file.name for file in folder.iterdir()}
     assert done.summary == (folder / "summary.md").read_text()

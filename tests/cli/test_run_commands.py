@@ -71,6 +71,18 @@ def test_the_gate_and_the_headline_know_what_is_better(folder):
         assert tuple(gate.return_value for gate in gates) == codes
 
 
+@pytest.mark.quiet
+def test_a_slower_command_fails_in_two_runs_and_a_like_one_passes_in_one(folder):
+    gate = ("--command", "base=sleep 0.01", "--rounds", "4", "--out", "run.json", "--fail-if-slower", "5")
+    slower = kit("run", *gate, "--command", "head=sleep 0.014")
+    assert slower.return_value == 1, slower.stderr
+    assert "slower by more than 5 % in 2 of 2 runs: programs: head" in slower.stderr
+    assert len(read_profile(folder / "run.confirm.json").cells) == 2
+    (folder / "run.confirm.json").unlink()
+    like = kit("run", *gate, "--command", "head=sleep 0.01", "--force")
+    assert (like.return_value, (folder / "run.confirm.json").exists()) == (0, False), like.stderr
+
+
 def test_a_command_longer_than_a_block_runs_once_in_it(folder):
     measured("--command", "slow=sleep 0.2", rounds=1)
     (result,) = read_profile(folder / "run.json").cells
