@@ -262,7 +262,7 @@ def run_notes(label: str, profile: Profile) -> list[Note]:
             notes.append(note("mode_differs", against, cell=result.key))
         if (missing := next((known for launch in result.launches if (known := left_out(launch))), None)) is not None:
             notes.append(note("work_missing", missing, cell=result.key))
-    if profile.suite.programs:
+    if any(source.command is None for source in profile.suite.programs.values()):
         notes.append(note("own_programs"))
     unchecked = {
         result.cell.workload: launch.output_unchecked

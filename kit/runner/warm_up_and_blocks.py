@@ -41,8 +41,8 @@ STEPS_MAX = 200_000
 TIMED_MIN = 2
 # A turn of fewer steps is mostly lead-in: then a block has fewer turns, or one.
 TURN_STEPS = 8
-# Of a command the lead-in is one run. Times of a process move within 50 ms: turns of three and of one run had the same
-# spread, which was a third of that of 12 runs (docs/trust/measurements.md).
+# Of a command the lead-in is one run. Times of a process move within 50 ms: ratios of turns of three runs and of one
+# spread alike, of turns of 48 twice as much (docs/trust/measurements.md).
 COMMAND_TURN_STEPS = 4
 # A segment that has taken so many times its planned time is cut. Beside two busy programs on two CPUs a block took 40
 # times as long as planned. Of 2,584 blocks of the reference profiles one took 9.6 times as long, the others up to 1.7.

@@ -116,11 +116,11 @@ def main():
                     p = ttest_ind(*times_s, equal_var=False).pvalue
                     is_longer = statistics.fmean(times_s[1]) > statistics.fmean(times_s[0])
                     others = ("slower" if is_longer else "faster") if p < 0.05 else "unresolved"
-                    for tool, said, factor in (
+                    for tool, answer, factor in (
                         ("kit run --command", verdict, ratio),
                         ("hyperfine", others, statistics.fmean(times_s[1]) / statistics.fmean(times_s[0])),
                     ):
-                        called.setdefault((tool, kind), []).append(said)
+                        called.setdefault((tool, kind), []).append(answer)
                         ratios.setdefault((tool, kind), []).append(factor)
                     print(trial, kind, f"{taken_s:.1f} s", verdict, others, file=sys.stderr, flush=True)
         finally:
@@ -130,8 +130,11 @@ def main():
     for tool in ("kit run --command", "hyperfine"):
         alike, apart = called[tool, "alike"], called[tool, "3 % apart"]
         spread = 100 * statistics.stdev(ratio for ratio in ratios[tool, "3 % apart"] if ratio)
-        false, found = sum(said in {"faster", "slower"} for said in alike), sum(said == "slower" for said in apart)
-        rows.append((tool, share(false, len(alike)), share(found, len(apart)), f"{spread:.2f}"))
+        called_different, named_slower = (
+            sum(answer in {"faster", "slower"} for answer in alike),
+            sum(answer == "slower" for answer in apart),
+        )
+        rows.append((tool, share(called_different, len(alike)), share(named_slower, len(apart)), f"{spread:.2f}"))
     print()
     printed(rows)
 

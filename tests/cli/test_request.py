@@ -17,7 +17,7 @@ from kit.option import options_of
 from kit.profile.fields import CPU_MAX, PRECISION_MAX_PCT
 from kit.runner import time_left
 from kit.suites.plan import plan_of
-from kit.suites.run_request import LABEL_MAX, OPTIONS, PRECISIONS, SECONDS_MAX, SEED_MAX, RunRequest
+from kit.suites.run_request import ALLOWED_MAX_PCT, LABEL_MAX, OPTIONS, PRECISIONS, SECONDS_MAX, SEED_MAX, RunRequest
 from kit.suites.suite import VARIANT_NAME, SuiteError, VariantTable
 
 COUNTS = st.integers(1, CPU_MAX)
@@ -59,6 +59,7 @@ FIELDS = {
     "precisions": listed(st.sampled_from(PRECISIONS)),
     "feeds": listed(st.sampled_from(["device", "host"])),
     "variants": variants(),
+    "allowed_pct": st.none() | st.floats(0, ALLOWED_MAX_PCT),
     "precision_pct": SECONDS.filter(lambda pct: pct is None or pct <= PRECISION_MAX_PCT),
     "energy_s": st.just(0.0) | SECONDS,
     "seed": st.integers(0, SEED_MAX),

@@ -60,6 +60,7 @@ def test_a_rate_is_judged_by_its_figure_and_more_is_better(folder):
 
 
 @pytest.mark.quiet
+@pytest.mark.slow
 def test_the_gate_and_the_headline_know_what_is_better(folder):
     (folder / "bench.sh").write_text('echo "speed $1.$(($$ % 10)) MB/s"\n')
     words = ["--command", "old=sh bench.sh 100", "--command", "new=sh bench.sh 110", "--figure", r"speed (\S+)"]
@@ -72,6 +73,7 @@ def test_the_gate_and_the_headline_know_what_is_better(folder):
 
 
 @pytest.mark.quiet
+@pytest.mark.slow
 def test_a_slower_command_fails_in_two_runs_and_a_like_one_passes_in_one(folder):
     gate = ("--command", "base=sleep 0.01", "--rounds", "4", "--out", "run.json", "--fail-if-slower", "5")
     slower = kit("run", *gate, "--command", "head=sleep 0.014")
@@ -105,6 +107,7 @@ def test_a_command_that_fails_later_keeps_its_blocks(folder):
     assert launch.failure.phase in {"warmup", "steady"} and launch.phases
 
 
+@pytest.mark.slow
 def test_a_command_that_never_ends_is_ended(folder, monkeypatch):
     monkeypatch.setenv("KIT_PHASE_LIMIT_S", "2")
     measured("--command", "long=sleep 998877", "--command", "good=true", rounds=1, code=3)
@@ -166,6 +169,7 @@ def test_what_is_wrong_with_a_command_is_one_line_before_anything_runs(folder, k
     assert why in refusal(kit("run", *words, "--dry-run"))
 
 
+@pytest.mark.slow
 def test_a_shell_is_asked_for_and_a_name_is_made_of_the_words(folder):
     rows, _ = measured("--shell", "--command", "true | cat", rounds=1)
     assert list(rows) == ["true_cat"]
@@ -187,6 +191,7 @@ def test_a_run_of_commands_is_resumed_only_where_its_commands_are_named_again(fo
     assert not os.path.exists("run.json.rounds")  # noqa: PTH110
 
 
+@pytest.mark.slow
 def test_a_suites_file_names_commands(folder):
     (folder / "mine.toml").write_text(
         'name = "mine"\ntitle = "Mine"\n[cells]\nbatches = [1]\n'

@@ -26,14 +26,19 @@ def test_a_second_run_is_for_rows_that_it_may_decide_otherwise():
     assert limit(fast="not_slower").open_rows(8) == []
 
 
-@pytest.mark.parametrize(("one", "two"), itertools.product(("slower", "unresolved"), SHOWN))
-def test_a_row_is_slower_in_both_runs_or_not_slower_in_one_or_not_resolved(one, two):
-    first, second = limit({"row": 3}, row=one, fast="not_slower", other="unresolved"), limit(row=two, fast="slower")
+@pytest.mark.parametrize(("before", "after"), itertools.product(("slower", "unresolved"), SHOWN))
+def test_a_row_is_slower_in_both_runs_or_not_slower_in_one_or_not_resolved(before, after):
+    first, second = (
+        limit({"row": 3}, row=before, fast="not_slower", other="unresolved"),
+        limit(row=after, fast="slower"),
+    )
     both = first.confirmed_by(second, ["row"])
-    expected = {("slower", "slower"): "slower"}.get((one, two), "not_slower" if two == "not_slower" else "unresolved")
+    expected = {("slower", "slower"): "slower"}.get(
+        (before, after), "not_slower" if after == "not_slower" else "unresolved"
+    )
     assert "row" in getattr(both, expected)
     assert sum("row" in getattr(both, shown) for shown in SHOWN) == 1
-    assert both.slower_in == {"row": (one == "slower") + (two == "slower")}
+    assert both.slower_in == {"row": (before == "slower") + (after == "slower")}
     # Rows that the first run left no question of keep their answer.
     assert "fast" in both.not_slower and "other" in both.unresolved
     assert both.exit_code == {"slower": 1}.get(expected, 5)
