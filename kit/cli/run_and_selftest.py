@@ -66,10 +66,12 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
 def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
     """Judge a run, and rows that it leaves open by a second one beside it; return the exit code."""
     from kit.cli.compare_and_audit import limit_of, run_comparison, say_limit
+    from kit.profile.store import read_profile
 
     limit = limit_of(run_comparison(running.path), allowed_pct)
     rows = limit.open_rows(running.plan.suite.rounds)
-    if rows and not limit.kept_apart:
+    # The request of a resumed run is not that of the whole; what a budget ended is no screen.
+    if rows and not (limit.kept_apart or request.resume or read_profile(running.path).interrupted):
         path = running.path.with_suffix(f".confirm{running.path.suffix}")
         say(f"slower, or not resolved: {', '.join(rows)}; measured once more into {path}")
         again = RunRequest(**vars(request) | {"out": str(path), "force": True, "resume": False})
@@ -77,6 +79,8 @@ def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
         if measure(second, again) is None:
             return EXIT_INTERRUPTED
         say_failures(second)
+        if second.failed:
+            return EXIT_FAILED_CELLS
         limit = limit.confirmed_by(limit_of(run_comparison(second.path), allowed_pct), rows)
     return say_limit(limit, allowed_pct)
 
@@ -162,6 +166,7 @@ def measure(running: RunUnderWay, request: RunRequest, *, shows_table: bool = Fa
             # A resumed run takes these anew.
             again = f" --budget {request.budget_s:g}" if request.budget_s else ""
             again += " --force" if request.force else ""
+            again += "" if request.allowed_pct is None else f" --fail-if-slower {request.allowed_pct:g}"
             say(f"{why}; {saved}. Resume: `{resume_command(running.path)}{again}`")
     return profile
 

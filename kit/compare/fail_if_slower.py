@@ -57,6 +57,7 @@ class Limit(NamedTuple):
         return self._replace(
             slower=slower,
             not_slower=[*self.not_slower, *passed],
+            kept_apart={**self.kept_apart, **second.kept_apart},
             unresolved=[*unresolved, *(row for row in self.slower if row not in known)],
             more_rounds={row: more for row, more in second.more_rounds.items() if row not in known},
             slower_in=slower_in,

@@ -26,6 +26,8 @@ from kit.printable import printable_line
 BOARD_LAG_MAX_NS = 1_500_000_000
 # Times in whole seconds are cut: they are taken for the middle of their second.
 HALF_SECOND_NS = 500_000_000
+# What a tool is, the begin of a line shows; a pattern may take long on more.
+LINE_LOOKED_AT = 512
 # PTDaemon's value of what an analyzer does not give.
 PTDAEMON_NOTHING = -1.0
 
@@ -81,13 +83,13 @@ def recognized(file: Path, head: Sequence[str]) -> Log:
     """
     if not "".join(head).strip():
         raise MeterFileError(f"{file}: the file is empty; begin it with time,power_w or time,energy_j")
-    text = "".join(head)
-    for pattern, why in _REFUSED:
-        if re.search(pattern, text, re.MULTILINE):
-            raise MeterFileError(f"{file}: {why}")
     for read in _READ:
         if (log := read(head)) is not None:
             return log
+    text = "".join(f"{line[:LINE_LOOKED_AT]}\n" for line in head)
+    for pattern, why in _REFUSED:
+        if re.search(pattern, text, re.MULTILINE):
+            raise MeterFileError(f"{file}: {why}")
     shown = printable_line(head[0].strip()[:CELL_MAX])
     raise MeterFileError(
         f"{file}: the header is {shown!r}; begin it with time,power_w or time,energy_j, or give a log of nvidia-smi, "
@@ -130,7 +132,7 @@ def _nvidia_smi(head: Sequence[str]) -> Log | None:
     values = {name: names.index(name) for name in draws if name in names}
     if "timestamp" not in names or not values:
         return None
-    keys = [names.index(name) for name in ("index", "uuid", "pci.bus_id", "serial", "name") if name in names]
+    keys = [names.index(name) for name in ("index", "uuid", "pci.bus_id", "serial") if name in names]
     return Log(
         "nvidia-smi", "gpu", values, time=names.index("timestamp"), usual=[*values][:1], keys=keys,
         header=header.strip(), unit=" W", lag_max_ns=BOARD_LAG_MAX_NS,
@@ -152,7 +154,8 @@ def _turbostat(head: Sequence[str]) -> Log | None:
         return Log(
             "turbostat", "package", {name: names.index(name) for name in power if name.endswith("_J") == is_joules},
             time=names.index("Time_Of_Day_Seconds"), separator="\t", form="joules" if is_joules else "mean",
-            usual=power[:1], only=None if place is None else (place, "-"), header=header.strip(),
+            usual=[name for name in power[:1] if name.startswith("Pkg")],
+            only=None if place is None else (place, "-"), header=header.strip(),
         )  # fmt: skip
     return None
 
@@ -168,7 +171,9 @@ def _perf(head: Sequence[str]) -> Log | None:
         is_split = joules[1] == "," and len(before) > 1 and before[-2].isdigit() and len(before[-1]) == 2  # noqa: PLR2004
         # Beside a socket stands the number of its CPUs.
         value = unit - 1 - is_split
-        started = next((line for line in head if line.startswith("# started on ")), "")
+        started = next((line for line in head if line.startswith("# started on ")), None)
+        if started is None:
+            return None
         return Log(
             "perf stat", "package", {"joules": value}, separator=joules[1], form="joules", usual=["joules"],
             keys=[unit + 1, *([1] if value > 1 else [])], usual_key="energy-pkg", only=(unit, "Joules"),
@@ -190,9 +195,11 @@ _TEGRA_RAIL = re.compile(
 
 def _tegrastats(head: Sequence[str]) -> Log | None:
     row = next(filter(None, map(_TEGRA_ROW.match, head)), None)
-    if row is None:
+    if row is None or row[1] is None:
         return None
     rails = [name for name, _ in _TEGRA_RAIL.findall(row[2])]
+    if not rails:
+        return None
     module = [name for name in _MODULE if name in rails]
     return Log(
         "tegrastats", "module" if module else "rails", {name: index for index, name in enumerate(rails, 1)},

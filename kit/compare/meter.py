@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,7 +84,9 @@ class Meter:
     def __init__(self, choice: MeterChoice) -> None:
         zone = zone_named(choice.zone) if choice.zone not in ("", ZONE_OF_RUN) else None
         is_of_run = choice.zone == ZONE_OF_RUN
-        self._logs = [_MeterLog(file, zone, choice.columns, is_of_run=is_of_run) for file in choice.files]
+        has_others = len(choice.files) > 1
+        read = partial(read_meter, zone=zone, names=choice.columns, has_others=has_others)
+        self._logs = [_MeterLog(file, read, is_of_run=is_of_run) for file in choice.files]
         self._other_time: OtherTimeError | None = None
 
     def replaces_joules_of(self, label: str, profile: Profile) -> Profile:
@@ -163,10 +166,10 @@ class _MeterLog:
         used: readings so far.
     """
 
-    def __init__(self, file: Path, zone: tzinfo | None, columns: Sequence[str], *, is_of_run: bool) -> None:
+    def __init__(self, file: Path, read: Callable[..., MeterReadings], *, is_of_run: bool) -> None:
         self.file, self.hardware, self.used = file, None, 0
-        self._columns, self._error_ns, self._period_ns = columns, 0, 0
-        self._readings = None if is_of_run else read_meter(file, zone, columns)
+        self._read, self._error_ns, self._period_ns = read, 0, 0
+        self._readings = None if is_of_run else read(file)
 
     hardware: str | None
     _readings: MeterReadings | None
@@ -183,7 +186,7 @@ class _MeterLog:
         """Return the readings of a run on its own clock, with one reading before it and one after it."""
         (utc_begin, utc_end), (raw_begin, raw_end), clock_error_ns = _clocks(label, span)
         if self._readings is None:
-            self._readings = read_meter(self.file, _zone_of(label, span), self._columns)
+            self._readings = self._read(self.file, zone=_zone_of(label, span))
         readings = self._readings
         first, last = np.searchsorted(readings.at_ns, (utc_begin, utc_end))
         if first == last:

@@ -66,13 +66,16 @@ class MeterReadings(NamedTuple):
     lag_max_ns: int = 0  # by which it may show power later than it was drawn
 
 
-def read_meter(file: Path, zone: tzinfo | None = None, names: Sequence[str] = ()) -> MeterReadings:
+def read_meter(
+    file: Path, zone: tzinfo | None = None, names: Sequence[str] = (), *, has_others: bool = False
+) -> MeterReadings:
     """Read a log of power.
 
     Args:
         file: of one of the tools of `log_formats`.
         zone: of times that do not say theirs.
         names: of columns, GPUs, rails or events that are added up; none: the usual ones.
+        has_others: names may be those of another log.
 
     Raises:
         MeterFileError: it is none, or cannot be read; the line says where and what would be right.
@@ -96,12 +99,22 @@ def read_meter(file: Path, zone: tzinfo | None = None, names: Sequence[str] = ()
         raise MeterFileError(f"{file} cannot be read: {error.strerror}") from None
     except UnreadableError as error:
         raise MeterFileError(f"{file}: line {count + error.index + 1}: {error}") from None
+    if has_others:
+        able = {*log.values, *(cell for key in reader.at_ns for cell in key)}
+        names = [name for name in names if name in able]
     keys = _chosen(file, log, [*reader.at_ns], wanted, names)
     parts = [_part(file, log, reader, key, column) for key in keys for column in range(len(wanted))]
     at_ns, values = parts[0]
     if len(parts) > 1:
-        at_ns = at_ns[(at_ns >= max(part[0][0] for part in parts)) & (at_ns <= min(part[0][-1] for part in parts))]
+        for other_ns, _ in parts[1:]:
+            after = np.searchsorted(other_ns, at_ns).clip(1, other_ns.size - 1)
+            # Where one of them read nothing, the sum is not known.
+            is_near = other_ns[after] - other_ns[after - 1] <= 2 * HOLE_RATIO * _spacing_ns(other_ns)
+            is_known = is_near & (at_ns >= other_ns[0]) & (at_ns <= other_ns[-1])
+            at_ns = at_ns[is_known]
         values = np.sum([np.interp(at_ns, *part) for part in parts], axis=0)
+        if at_ns.size < 2:  # noqa: PLR2004
+            raise MeterFileError(f"{file}: {_TOO_FEW}")
     is_usual = log.covers == "gpu" or not names or (wanted == [*log.usual] and not log.usual_key)
     return MeterReadings(
         at_ns=at_ns,
@@ -259,8 +272,11 @@ def _chosen(file: Path, log: Log, keys: list[Key], wanted: Sequence[str], names:
     for name in names:
         if name not in able:
             raise MeterFileError(f"{file}: --meter-column {name}: {choices(name, list(able))}")
-    chosen = [key for key in keys if any(name in key for name in names)]
-    chosen = chosen or [key for key in keys if log.usual_key and log.usual_key in key[0]]
+    chosen = [key for key in keys if any(name in key for name in names)] or (keys if log.usual_key else [])
+    if log.usual_key and not any(name in key[:1] for key in keys for name in names):
+        chosen = [
+            key for key in chosen if log.usual_key in key[0]
+        ]  # of a socket all events are named, and one is meant
     if wanted and (chosen or len(keys) == 1):
         return chosen or keys
     parts = list(dict.fromkeys(key[0] for key in keys)) if wanted else [*log.values]
@@ -294,7 +310,7 @@ def _part(file: Path, log: Log, reader: _Reader, key: Key, column: int) -> tuple
     if log.form in {"mean", "joules"}:
         values = np.concatenate([[0.0], np.cumsum(values[1:] * np.diff(at_ns) / 1e9)])
     if log.covers == "gpu" and not log.keys:
-        short_ns, long_ns = np.percentile(np.diff(at_ns[:SPACINGS_MAX]), (25, 75))
+        short_ns, long_ns = np.percentile(np.diff(at_ns[:SPACINGS_MAX]), (25, 95))
         if long_ns > BURST_RATIO * short_ns:
             raise MeterFileError(f"{file}: its rows may be of several GPUs; log the index beside power.draw")
     return at_ns, values

@@ -514,7 +514,12 @@ class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
     def words(self, name: str) -> list[str]:
         """Return the words of `kit run` for it as program `name`, as a shell takes them: a path has `~` for home."""
         if self.command is not None:
-            return ["--command", shlex.quote(f"{name}={shlex.join(self.command.words)}")]
+            known = self.command
+            words = ["--command", f"{name}={shlex.join(known.words)}"]
+            words += ["--serve", f"{name}={shlex.join(known.serve)}"] if known.serve else []
+            words += ["--prepare", shlex.join(known.prepare)] if known.prepare else []
+            words += ["--figure", known.figure, "--better", known.better] if known.figure else []
+            return [shlex.quote(word) for word in words]
         text = self.text
         quoted = f'"$HOME"/{shlex.quote(text[2:])}' if text.startswith("~/") else shlex.quote(text)
         return ["--program", f"{shlex.quote(name)}={quoted}"]

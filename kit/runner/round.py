@@ -281,15 +281,17 @@ class _RoundOfBundle:
         """
         if len(holders) == 1:
             return 1
+        are_commands = all(worker.is_command(key) for key, worker in holders.items())
         sensors = self._context.plan.sensors
-        if any(sensor.status != "unavailable" and sensor.quantity in OF_ENERGY for sensor in sensors):
+        if not are_commands and any(
+            sensor.status != "unavailable" and sensor.quantity in OF_ENERGY for sensor in sensors
+        ):
             return 1
         kinds = set()
         for key, worker in holders.items():
             variant = worker.spec.variant
             env = frozenset((name, value) for name, value in variant.env.items() if name != PATHS)
             kinds.add((worker.cell(key).key_without(("variant",)), variant.python, variant.image, env))
-        are_commands = all(worker.is_command(key) for key, worker in holders.items())
         if len(kinds) > 1 and not are_commands:
             return 1
         return min(worker.turns_at_most(key) for key, worker in holders.items())

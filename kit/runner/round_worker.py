@@ -435,7 +435,7 @@ class RoundWorker:
             program.pace = Pace.of(step_ns)
             parts_ns.append(program.pace.waited_ns)
             tell(program.pace.waited_ns / 1e9)
-        if program.cell.device != "cpu":
+        if program.cell.device != "cpu" and not self.is_command(program.cell.key):
             segments = probe_segments(program.pace)
             _, waits_ns = self._measure("warmup", program, segments)
             program.pace = probed_pace(program.pace, segments, waits_ns)

@@ -7,7 +7,7 @@ import shlex
 
 from kit.nearest import did_you_mean
 from kit.profile.schema import CommandSource
-from kit.suites.run_request import RunRequest
+from kit.suites.run_request import OF_COMMANDS, OPTIONS, RunRequest
 from kit.suites.suite import VARIANT_NAME, ProgramTable, SuiteError
 
 # In a server's words: a free port, also in those of its command.
@@ -16,6 +16,9 @@ SHELL = "/bin/sh"
 JSON = "json:"
 ANY_CODE = "all"
 NAME_MAX = 40
+# In a shell VAR=1 cmd sets a variable.
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_OPERATOR = re.compile(r"[();<>|&]+")
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
@@ -25,6 +28,10 @@ def commands_given(request: RunRequest) -> dict[str, ProgramTable]:
     Raises:
         SuiteError: one has no words or another's name, a server has no command or no port, or a figure is no pattern.
     """
+    if not request.commands and (
+        given := [name for name in OF_COMMANDS if getattr(request, name) not in ((), "", False, "less")]
+    ):
+        raise SuiteError(f"{OPTIONS[given[0]]} belongs to a command; give --command NAME='…', too")
     servers = dict(_named("--serve", text) for text in request.serve)
     pairs = [_named("--command", text) for text in request.commands]
     names = [name for name, _ in pairs]
@@ -63,6 +70,8 @@ def _named(option: str, text: str) -> tuple[str, str]:
     name, equals, words = text.partition("=")
     if not (equals and VARIANT_NAME.fullmatch(name)):
         name, words = _UNFIT.sub("_", text).strip("._+-")[:NAME_MAX].rstrip("._+-"), text
+    if equals and _VARIABLE.fullmatch(name):
+        raise SuiteError(f"{option} {text!r}: {name} would be its name; write {option} NAME='env {text}'")
     if not words.strip() or not name:
         raise SuiteError(f"{option} {text!r}: it names no command; give {option} NAME='./program --option'")
     return name, words
@@ -70,9 +79,15 @@ def _named(option: str, text: str) -> tuple[str, str]:
 
 def _split(text: str) -> list[str]:
     try:
-        return shlex.split(text)
+        words = shlex.split(text)
     except ValueError as error:
         raise SuiteError(f"{text!r} cannot be split into words: {error}; close its quotes") from None
+    reader = shlex.shlex(text, posix=False, punctuation_chars=True)
+    reader.whitespace_split, reader.commenters = True, ""
+    for word in reader:
+        if word[:1] not in "'\"" and (_OPERATOR.fullmatch(word) or word[0] == "~" or re.search(r"[$*`]", word)):
+            raise SuiteError(f"only a shell understands {word!r}; add --shell, or quote it")
+    return words
 
 
 def _figure(request: RunRequest) -> str:

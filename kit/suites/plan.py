@@ -251,8 +251,9 @@ def requested_suite(request: RunRequest) -> Suite:
     suite = load_suite(request.suite_name)
     selected = {name: list(getattr(request, name)) for name in SELECTIONS if getattr(request, name)}
     tables = suite.axes
-    if request.programs or request.commands:
-        programs = _programs_of(request, selected)
+    commands = commands_given(request)
+    if request.programs or commands:
+        programs = _programs_of(request, commands, selected)
         tables = [replace(tables[0], parameters={})]
         suite = replace(suite, table=None, compare=[], baseline=None, programs=programs, folder="")
     elif request.quick and suite.quick.cells is not None:
@@ -265,7 +266,7 @@ def requested_suite(request: RunRequest) -> Suite:
             narrowed = [values for _ in tables]
         tables = [replace(table, **{axis: left}) for table, left in zip(tables, narrowed, strict=True) if left]
     measure = _quick(suite) if request.quick else suite.measure
-    if request.commands and not request.programs:
+    if suite.programs and all(program.command is not None for program in suite.programs.values()):
         # Nothing compiles in a command: a run or some fill its caches.
         warm_up = {"warmup_s": 0.0, "warmup_least_s": 0.0, "warmup_steps": request.warmup_runs or 1}
         measure = replace(measure, cycles=min(measure.cycles, COMMAND_CYCLES), turn_s=COMMAND_TURN_S, **warm_up)
@@ -290,19 +291,21 @@ def requested_suite(request: RunRequest) -> Suite:
     return with_ceilings(changed) if request.ceilings else changed
 
 
-def _programs_of(request: RunRequest, selected: dict[str, list[Any]]) -> dict[str, ProgramTable]:
+def _programs_of(
+    request: RunRequest, commands: dict[str, ProgramTable], selected: dict[str, list[Any]]
+) -> dict[str, ProgramTable]:
     """Return the programs and commands of a request, and select the values that these have on each axis.
 
     Raises:
         SuiteError: the request gives an axis that they bring themselves, or one name twice.
     """
-    are_commands = bool(request.commands) and not request.programs
+    are_commands = not request.programs
     for axis in ("workloads", *OWN_AXES, *(("tasks", "batches") if are_commands else ())):
         if axis in selected:
             kind = f"command has no {axis}" if are_commands else f"user program has its own {axis}"
             raise SuiteError(f"a {kind}; leave out {OPTIONS[axis]}")
-    programs = programs_given(request.programs) | commands_given(request)
-    if len(programs) < len(request.programs) + len(request.commands):
+    programs = programs_given(request.programs) | commands
+    if len(programs) < len(request.programs) + len(commands):
         raise SuiteError("a program and a command have one name; rename one: --command NAME='…'")
     selected |= OWN_AXES | {"workloads": list(programs)} | ({"batches": [1]} if are_commands else {})
     return programs

@@ -24,8 +24,6 @@ from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, CommandSource, P
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
-# A word that a shell does not pass on.
-_SHELL = re.compile(r"[|&;<>]{1,2}|\d?>{1,2}.*|<.+")
 _FORMS = "give my_model.py, my_model.py:function or package.module:function"
 
 
@@ -107,8 +105,6 @@ def _command_source(name: str, command: CommandSource) -> ProgramSource:
         SuiteError: there is none.
     """
     for words in filter(None, (command.words, command.serve, command.prepare)):
-        if operator := next((word for word in words if _SHELL.fullmatch(word)), None):
-            raise SuiteError(f"command {name}: only a shell understands {operator!r}; add --shell, or leave it out")
         if shutil.which(words[0]) is None:
             raise SuiteError(f"command {name}: there is no program {words[0]!r} here; give its path, or install it")
     path = shutil.which(command.words[0]) or ""

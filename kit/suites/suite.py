@@ -199,11 +199,16 @@ class ProgramTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         if bool(self.path) == (self.command is not None):
             raise ValueError("give either path or command")
+        if self.command is not None and not self.command.words:
+            raise ValueError("the command has no words; give one at least")
 
     @property
     def text(self) -> str:
         """What runs."""
-        return self.path if self.command is None else shlex.join(self.command.words)
+        if self.command is None:
+            return self.path
+        every = (self.command.serve, self.command.prepare, self.command.words)
+        return " and ".join(shlex.join(words) for words in every if words)
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -140,6 +140,7 @@ FIGURES = {
     "thousands": ("rate 1,234.5 MB/s", r"rate (\S+)", 1234.5),
     "an exponent": ("t=1.5e-3", r"t=(\S+)", 0.0015),
     "samples": (f"log\n{RESULTS}\nbye", "json:results.samples_ns", 3),
+    "behind lines with brackets": (f"[10:00:00] INFO\n[1]\n{RESULTS}", "json:more.t", 7.5),
     "a place": (RESULTS, "json:results.0.samples_ns.2", 6),
     "a number": (RESULTS, "json:more.t", 7.5),
     "the document itself": ("[2, 4]", "json:", 3),
@@ -147,7 +148,9 @@ FIGURES = {
 NO_FIGURES = {
     "none": ("nothing", r"x (\d+)", "printed no figure"),
     "two": ("x 1 x 2", r"x (\d+)", "printed 2 figures"),
-    "no number": ("x abc", r"x (\w+)", "printed no figure"),
+    "no number": ("x abc", r"x (\w+)", "no whole number"),
+    "a part of an exponent": ("x 1.2e-05 s", r"x ([0-9.]+)", "'1.2e-05 s' for"),
+    "a part of a number": ("x 1,234", r"x ([0-9]+)", "'1,234' for"),
     "below zero": ("x -1", r"x (\S+)", "a figure is a number above 0"),
     "infinite": ("x inf", r"x (\S+)", "a figure is a number above 0"),
     "no JSON": ("nothing", "json:a", "printed no JSON with 'a'"),

@@ -100,6 +100,7 @@ def test_a_command_that_fails_keeps_what_others_measured_and_its_output(folder):
     assert "exit code 7" in failure.reason.values["message"] and "gone" in failure.stderr_tail
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_later_keeps_its_blocks(folder):
     (folder / "flaky.sh").write_text("echo x >> count; test $(wc -l < count) -lt 60\n")
     measured("--command", "flaky=sh flaky.sh", "--command", "good=true", rounds=2, code=3)
@@ -130,6 +131,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 CLIENT = "import sys, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + sys.argv[1])\n"
 
 
+@pytest.mark.slow
 def test_two_versions_of_a_server_in_rounds(folder):
     (folder / "server.py").write_text(SERVER)
     (folder / "client.py").write_text(CLIENT)
@@ -148,6 +150,11 @@ def test_two_versions_of_a_server_in_rounds(folder):
 REFUSED = {
     "no such program": (("--command", "a=nosuchprogram -x"), "no program 'nosuchprogram'"),
     "a shell's operator": (("--command", "a=true | cat"), "only a shell understands '|'; add --shell"),
+    "a shell's pattern": (("--command", "a=ls *.c"), "only a shell understands '*.c'"),
+    "a shell's variable": (("--command", "a=ls $HOME"), "only a shell understands '$HOME'"),
+    "a variable before it": (("--command", "OMP_NUM_THREADS=4 true"), "NAME='env OMP_NUM_THREADS=4 true'"),
+    "a figure of nothing": (("--figure", "x (.)", "--program", "x.py"), "--figure belongs to a command"),
+    "quoted": (("--command", "a=nosuchprogram '>=3' \"a|b\" x?y=1"), "no program 'nosuchprogram'"),
     "open quotes": (("--command", "a=true 'x"), "close its quotes"),
     "one name twice": (("--command", "a=true", "--command", "a=false"), "two commands are called a"),
     "no words": (("--command", "a="), "names no command"),
@@ -175,6 +182,7 @@ def test_a_shell_is_asked_for_and_a_name_is_made_of_the_words(folder):
     assert list(rows) == ["true_cat"]
 
 
+@pytest.mark.slow
 def test_a_run_of_commands_is_resumed_only_where_its_commands_are_named_again(folder):
     words = ["run", "--command", "a=sleep 0.02", "--prepare", "true", "--rounds", "3", "--out", "run.json"]
     running = subprocess.Popen([sys.executable, "-m", "kit", *words], stderr=subprocess.PIPE, text=True)

@@ -191,6 +191,14 @@ REFUSED = {
     "nvidia-smi without time": (["index, power.draw [W]", "0, 83.17 W"], "no timestamp"),
     "nvidia-smi of two GPUs": ([SMI, *OF_TWO], "values of 0, 1; choose by --meter-column 0"),
     "nvidia-smi of GPUs without a name": (["timestamp, power.draw [W]", *UNNAMED], "log the index"),
+    "nvidia-smi of GPUs of one name": (
+        ["timestamp, name, power.draw [W]", *(line.replace(", ", ", NVIDIA X, ") for line in UNNAMED)],
+        "log the index",
+    ),
+    "turbostat of cores": (
+        ["Time_Of_Day_Seconds\tCPU\tCorWatt", "1790000000.1\t-\t9.1", "1790000001.1\t-\t9.1"],
+        "values of CorWatt; choose by --meter-column CorWatt",
+    ),
     "ipmitool": (["", "    Instantaneous power reading:      203 Watts"], "IPMI"),
     "ipmi-dcmi": (["Current Power                        : 171 Watts"], "IPMI"),
     "Tasmota": (['{"Time":"2026-03-29T02:30:00","ENERGY":{"Total":8.2,"Power":31}}'], "Tasmota"),
@@ -222,6 +230,29 @@ def test_times_without_a_zone_need_one_and_an_unknown_column_is_named(tmp_path):
     assert "--meter-column 3: " in refused(read_meter, tmp_path / "log", BERLIN, ["3"])
     assert "no zone has this name" in refused(zone_named, "Middle/Earth")
     assert "no zone has this name" in refused(zone_named, "+31:00")
+
+
+def test_a_gap_of_one_of_two_gpus_is_a_gap_of_both(tmp_path):
+    lines = [line.replace(" W", " W") for line in nvidia_smi(rows=2)]
+    lost = [
+        line.rpartition(", 1, ")[0] + ", 1, [N/A], 5 %" if ", 1, " in line and 800 < number < 1600 else line
+        for number, line in enumerate(lines)
+    ]
+    (tmp_path / "log").write_text(with_lines(*lost))
+    together = read_meter(tmp_path / "log", BERLIN, ["0", "1"])
+    assert np.diff(together.at_ns).max() > 90 * 10**9
+    assert read_meter(tmp_path / "log", BERLIN, ["0"]).spacing_ns == 250_000_000
+
+
+def test_a_column_may_be_of_one_of_several_logs_and_a_socket_has_one_event(folder):
+    (folder / "log").write_text(with_lines(*nvidia_smi(rows=2)))
+    (folder / "wall").write_text(with_lines(*of_the_wall(86_400.0)))
+    b.write(folder / "run.json", metered_run(device="gpu"))
+    rows, _ = compared("--meter", "wall", *ZONE, "--meter-column", "0")
+    assert rows["torch"]["numbers"]["energy_sensors"] == "meter.gpu"
+    (folder / "log").write_text(with_lines(*perf(sockets=2)))
+    read = read_meter(folder / "log", BERLIN, ["S0"])
+    assert np.diff(read.values)[:100].mean() / 0.5 == pytest.approx(watts(0) / 2, rel=0.1)
 
 
 def test_a_windows_shell_writes_utf_16(tmp_path):

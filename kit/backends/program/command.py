@@ -37,14 +37,14 @@ from kit.profile.schema import CommandSource, Compilations, WhatRan
 PORT = "{port}"
 # What a failed run has printed, of its end; of a figure's output all is needed.
 OUTPUT_KEPT_B, FIGURE_OUTPUT_MAX_B = 1 << 16, 16 << 20
-READ_B = PIPE_B = 1 << 20
+READ_B = 1 << 20
 # A model of some gigabytes is loaded in less.
 SERVER_LIMIT_S, SERVER_LOOK_S, SERVER_END_S = 600.0, 0.01, 5.0
 # A part of a pipeline may end a little after the command; longer ones run beside the next command.
 CHILDREN_LIMIT_S, CHILDREN_LOOK_S = 0.5, 0.002
 # From <linux/prctl.h>; prctl(2).
 PR_SET_CHILD_SUBREAPER = 36
-SHOWN_MAX = 200
+SHOWN_MAX, NUMBER_MAX = 200, 40
 # Of all commands of this process: they are no leftovers of another one.
 _SERVERS = set[int]()
 
@@ -64,7 +64,7 @@ class CommandProgram(UserProgram):
     """
 
     def __init__(self, command: CommandSource, variables: Mapping[str, str | None]) -> None:
-        self._command, self._words, self._server = command, list(command.words), 0
+        self._command, self._words, self._prepare, self._server = command, command.words, command.prepare, 0
         self.tokens, self.must_be_finite, self.unread = None, True, set()
         self.batches = repeat(None)
         self.figures: list[float] = []
@@ -131,8 +131,8 @@ class CommandProgram(UserProgram):
 
     def _step(self, _batch: DeviceBatch) -> int:
         command = self._command
-        if command.prepare:
-            self._run(command.prepare, [0])
+        if self._prepare:
+            self._run(self._prepare, [0])
         begin_ns = now_ns()
         code, output = self._run(self._words, command.exit_codes)
         if command.has_figure:
@@ -154,7 +154,8 @@ class CommandProgram(UserProgram):
             while is_running:
                 ready = [descriptor for descriptor, _ in self._poll.poll()]
                 is_running = handle not in ready
-                while self._output in ready:
+                # What it wrote last may have come since the poll.
+                while self._output in ready or not is_running:
                     try:
                         output += os.read(self._output, READ_B)
                     except BlockingIOError:
@@ -175,7 +176,8 @@ class CommandProgram(UserProgram):
             _, status = os.waitpid(process, 0)
         code = os.waitstatus_to_exitcode(status)
         if exit_codes is not None and code not in exit_codes:
-            end = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            named = next((number.name for number in signal.Signals if number == -code), f"signal {-code}")
+            end = f"was ended by {named}" if code < 0 else f"ended with exit code {code}"
             self._fail(f"{end}; --ignore-failure {code} accepts that", output)
         return code, bytes(output)
 
@@ -194,14 +196,15 @@ class CommandProgram(UserProgram):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        served = [word.replace(PORT, str(port)) for word in words]
-        self._words = [word.replace(PORT, str(port)) for word in self._words]
+        served, self._words, self._prepare = (
+            [word.replace(PORT, str(port)) for word in each] for each in (words, self._words, self._prepare)
+        )
         shown = shlex.join(served)[:SHOWN_MAX]
         self._server = _spawn(served, self._variables, 2)
         _SERVERS.add(self._server)
         deadline_s = time.monotonic() + SERVER_LIMIT_S
         while True:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), SERVER_LOOK_S):
+            with suppress(OSError), socket.create_connection(("localhost", port), SERVER_LOOK_S):
                 return
             if os.waitpid(self._server, os.WNOHANG)[0]:
                 _SERVERS.discard(self._server)
@@ -245,13 +248,22 @@ def figure_in(output: bytes, figure: str, shown: str) -> float:
     if figure.startswith("json:"):
         numbers = _json_figures(text, figure.removeprefix("json:"), shown)
     else:
-        texts = re.findall(figure, text, re.MULTILINE)
-        if len(texts) > 1:
-            raise BackendError(f"{shown} printed {len(texts)} figures that match {figure!r}; give a pattern of one")
+        matches = [*re.finditer(figure, text, re.MULTILINE)]
+        if len(matches) > 1:
+            raise BackendError(f"{shown} printed {len(matches)} figures that match {figure!r}; give a pattern of one")
         numbers = []
-        for number in texts:
-            with suppress(ValueError):
+        for match in matches:
+            number, rest = match[1] or "", text[match.end(1) :]
+            cut = re.match(r"[eE][+-]?\d|[.,]?\d", rest)
+            try:
                 numbers.append(float(number.replace(",", "") if "." in number else number))
+            except ValueError:
+                cut = cut or match
+            if cut:
+                line = f"{number}{rest}".partition("\n")[0][:NUMBER_MAX]
+                raise BackendError(
+                    f"{shown} printed {line!r} for {figure!r}, of which {number!r} is no whole number of it"
+                )
     if not numbers:
         raise BackendError(f"{shown} printed no figure that matches {figure!r}")
     if not all(math.isfinite(number) and number > 0 for number in numbers):
@@ -261,17 +273,17 @@ def figure_in(output: bytes, figure: str, shown: str) -> float:
 
 def _json_figures(text: str, path: str, shown: str) -> list[float]:
     """Return the numbers at a path of the JSON that begins a line."""
-    begin = re.search(r"^\s*[{\[]", text, re.MULTILINE)
-    try:
-        node: Any = json.JSONDecoder().raw_decode(text[begin.start() :].lstrip())[0] if begin else None
-        for name in filter(None, path.split(".")):
-            if isinstance(node, list) and not name.isdecimal() and len(node) == 1:
-                node = node[0]
-            node = node[int(name)] if isinstance(node, list) else node[name]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise BackendError(f"{shown} printed no JSON with {path!r}; check the path of --figure json:{path}") from None
-    listed = node if isinstance(node, list) else [node]
-    return [float(number) for number in listed if type(number) in (int, float)]
+    for begin in re.finditer(r"^\s*(?=[{\[])", text, re.MULTILINE):
+        # A line of a log may begin with a bracket, too.
+        with suppress(ValueError, KeyError, IndexError, TypeError, RecursionError):
+            node: Any = json.JSONDecoder().raw_decode(text, begin.end())[0]
+            for name in filter(None, path.split(".")):
+                if isinstance(node, list) and not name.isdecimal() and len(node) == 1:
+                    node = node[0]
+                node = node[int(name)] if isinstance(node, list) else node[name]
+            listed = node if isinstance(node, list) else [node]
+            return [float(number) for number in listed if type(number) in (int, float)]
+    raise BackendError(f"{shown} printed no JSON with {path!r}; check the path of --figure json:{path}")
 
 
 def _spawn(words: Sequence[str], variables: dict[str, str], output: int) -> int:
