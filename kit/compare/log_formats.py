@@ -111,15 +111,9 @@ def _ptdaemon(head: Sequence[str]) -> Log | None:
     return Log("PTDaemon", "wall", {"Watts": 3}, time=1, usual=["Watts"], nothing=PTDAEMON_NOTHING)
 
 
-_YOKOTOOL = {
-    "T", "P", "I", "V", "S", "Q", "Lambda", "Phi", "Fv", "Fi", "Vrange", "Irange", "Vmin", "Vmax", "Imin", "Imax",
-    "Pmin", "Pmax", "Vpeak", "Ipeak", "Wh", "J",
-}  # fmt: skip
-
-
 def _yokotool(head: Sequence[str]) -> Log | None:
     names = cells_of(head[0], ",")
-    if not {"T", "P"} <= {*names} <= _YOKOTOOL:
+    if not {"T", "P"} <= {*names}:
         return None
     return Log("yokotool", "wall", {"P": names.index("P")}, time=names.index("T"), usual=["P"], header=head[0].strip())
 

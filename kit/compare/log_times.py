@@ -62,7 +62,7 @@ def zone_named(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
         raise KitError(
-            f"--meter-zone {name[:CELL_MAX]}: no zone has this name; give one such as Europe/Berlin, +01:00 or UTC"
+            f"--meter-zone {name[:CELL_MAX]}: no zone has this name here; give an offset, +01:00, or install tzdata"
         ) from None
 
 

@@ -260,6 +260,13 @@ def _figure_costs(sample: Sample, launch: LaunchRow) -> list[float] | None:
     return ([1 / figure if figure else math.nan for figure in figures] if _is_rate(sample) else figures) or None
 
 
+def _figure_kind(sample: Sample, _launch: LaunchRow) -> object:
+    """Return what a figure is: those of two profiles may be of unlike quantities."""
+    source = sample.run.profile.suite.programs.get(sample.cell.workload)
+    command = None if source is None else source.command
+    return command and (command.unit or command.figure, command.better)
+
+
 def _figure_cost(sample: Sample) -> float | None:
     metric = METRICS["figure"]
     return adjusted(metric, sample, lambda cell: geometric_mean([known for _, known in figure_values(metric, cell)]))
@@ -464,7 +471,7 @@ _METRICS = [
            per_sample=True, shown="table", mark="is_disturbed", **TIME),
     Metric("raw_step_ns", "raw step", "ns", read=_raw_step_ns, runs=geometric_mean),
     Metric("figure", "figure", "number", _figure_costs, read=_figure, runs=geometric_mean, shown="table", part="rare",
-           mark="is_disturbed", **TIME),
+           mark="is_disturbed", kind=_figure_kind, **TIME),
     Metric("figure_cost", read=_figure_cost, runs=geometric_mean, part="rare"),
     Metric("latency_ns", "median", "ns", latencies, read=_latency_ns, runs=geometric_mean, mark="is_disturbed", **TIME),
     Metric("sample_ns", "time/sample", "ns", read=_per_batch("step_ns", True), runs=geometric_mean, shown="table"),

@@ -59,6 +59,17 @@ def test_a_rate_is_judged_by_its_figure_and_more_is_better(folder):
     assert "MB/s that the command gives, more is better" in " ".join(kit("compare", "run.json").stdout.split())
 
 
+@pytest.mark.slow
+def test_figures_of_unlike_units_are_not_compared(folder):
+    for name, unit in (("first", "ms"), ("again", "ms"), ("unlike", "s")):
+        measured("--command", "a=echo x 3", "--figure", "x (.)", "--unit", unit)
+        (folder / "run.json").rename(folder / f"{name}.json")
+    for second, is_compared in (("again", True), ("unlike", False)):
+        document = json.loads(kit("compare", "first.json", f"{second}.json", "--format", "json").stdout)
+        (row,) = (row for group in document["groups"] for row in group["rows"] if not row["is_baseline"])
+        assert bool(row["versus"] and row["versus"]["ratio"]) == is_compared
+
+
 @pytest.mark.quiet
 @pytest.mark.slow
 def test_the_gate_and_the_headline_know_what_is_better(folder):

@@ -262,7 +262,7 @@ def figure_in(output: bytes, figure: str, shown: str) -> float:
             if cut:
                 line = f"{number}{rest}".partition("\n")[0][:NUMBER_MAX]
                 raise BackendError(
-                    f"{shown} printed {line!r} for {figure!r}, of which {number!r} is no whole number of it"
+                    f"{shown} printed {line!r}, of which {figure!r} takes {number!r}; let it take the whole number"
                 )
     if not numbers:
         raise BackendError(f"{shown} printed no figure that matches {figure!r}")
