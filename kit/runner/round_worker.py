@@ -423,6 +423,7 @@ class RoundWorker:
 
     def _warm_up(self, program: _HeldProgram, tell: Callable[[float], None]) -> tuple[LaunchPart, Steps]:
         """Run until the warm-up is over; on an accelerator, find out how many steps to run for a wait."""
+        is_command = self.is_command(program.cell.key)
         program = program.reference or program
         plan, steps_ns = self._plan, list[Steps]()
         begin_ns = spent_ns = steps = 0
@@ -435,7 +436,7 @@ class RoundWorker:
             program.pace = Pace.of(step_ns)
             parts_ns.append(program.pace.waited_ns)
             tell(program.pace.waited_ns / 1e9)
-        if program.cell.device != "cpu" and not self.is_command(program.cell.key):
+        if program.cell.device != "cpu" and not is_command:
             segments = probe_segments(program.pace)
             _, waits_ns = self._measure("warmup", program, segments)
             program.pace = probed_pace(program.pace, segments, waits_ns)
