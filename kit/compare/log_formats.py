@@ -65,10 +65,6 @@ class Log(NamedTuple):
     pattern: re.Pattern[str] | None = None  # time, and all else, of a row that is no table's
     named_values: re.Pattern[str] | None = None  # name and value, in the rest of such a row
 
-    def counts(self, cells: list[str]) -> bool:
-        """Return whether a row is one of those that count."""
-        return self.only is None or cells[self.only[0] :][:1] == [self.only[1]]
-
 
 def cells_of(line: str, separator: str) -> list[str]:
     """Return the cells of a line."""

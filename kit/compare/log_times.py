@@ -9,6 +9,7 @@ hour that the end of summer time repeats, times go on from the one before them.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -25,9 +26,6 @@ Times = NDArray[np.int64]
 CELL_MAX = 48
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 SECOND_NS = 10**9
-DATE_LENGTH = len("2026-01-31")
-# What each digit of 12:00:00. is worth.
-_CLOCK_NS = [digit * SECOND_NS for digit in (36_000, 3_600, 0, 600, 60, 0, 10, 1, 0)]
 # 64 bits of nanoseconds end in 2262; a larger number is in milliseconds.
 SECONDS_MAX = 9.2e9
 # The second of these is written in the United States; it is put in the order of the first.
@@ -89,16 +87,17 @@ def utc_ns(texts: Sequence[str], zone: tzinfo | None, last_ns: int) -> Times:
 
 
 def _of_dates(texts: Sequence[str], zone: tzinfo | None, last_ns: int) -> Times:
+    first = _WRITTEN.fullmatch(_year_first(texts[0]))
     with suppress(ValueError):
-        first, local_ns = _alike(texts)
-        return _utc_ns(0, first, local_ns, zone, last_ns)
+        if first is not None and {*map(len, texts)} == {len(texts[0])}:
+            return _utc_ns(0, first, _alike_ns(texts, first[0][first.end(1) :]), zone, last_ns)
     each = list[Times]()
     for index, text in enumerate(texts):
         if (written := _WRITTEN.fullmatch(_year_first(text))) is None:
             why = f"{text[:CELL_MAX]!r} is not a time in ISO 8601, such as 2026-01-01T12:00:00+01:00"
             raise UnreadableError(index, why)
         try:
-            local_ns = _local_ns(written[1])
+            local_ns = _alike_ns([written[1]], "")
         except ValueError:
             raise UnreadableError(index, f"{text!r} is not a time of any day") from None
         each.append(_utc_ns(index, written, local_ns, zone, last_ns))
@@ -106,34 +105,25 @@ def _of_dates(texts: Sequence[str], zone: tzinfo | None, last_ns: int) -> Times:
     return np.concatenate(each)
 
 
-def _alike(texts: Sequence[str]) -> tuple[re.Match[str], Times]:
-    """Return times of one day that are all written as the first. ValueError where one is not."""
-    first = _WRITTEN.fullmatch(_year_first(texts[0]))
-    characters = np.array(texts, "S").view(np.uint8).reshape(len(texts), -1)
-    if first is None or characters.shape[1] != len(texts[0]):
+def _alike_ns(texts: Sequence[str], end: str) -> Times:
+    """Return local times that all have this end, their zone. ValueError where one has another, or is no time."""
+    lines = "\n".join([*texts, ""])
+    if lines.count(f"{end}\n") != len(texts):
         raise ValueError
-    clock = slice(DATE_LENGTH + 1, first.end(1))
-    is_digit = np.array([character.isdigit() for character in first[1][clock]])
-    digits = characters[:, clock] - np.uint8(ord("0"))  # what is none is more than 9
-    same = (characters[:, : clock.start] == characters[0, : clock.start]).all()
-    same &= (characters[:, clock.stop :] == characters[0, clock.stop :]).all() and (digits[:, is_digit] <= 9).all()  # noqa: PLR2004
-    if not same or (digits[:, ~is_digit] != digits[0, ~is_digit]).any():
-        raise ValueError
-    if (10 * digits[:, 0] + digits[:, 1]).max() > 23 or digits[:, 3:7:3].max() > 5:  # noqa: PLR2004
-        raise ValueError
-    weights = np.array([*_CLOCK_NS, *(10**place for place in range(8, -1, -1))], np.int64)[: is_digit.size]
-    local_ns: Times = _local_ns(first[1][:DATE_LENGTH]) + digits.astype(np.int64) @ weights
-    return first, local_ns
+    if _MONTH_FIRST.match(lines):
+        lines = _MONTH_FIRST.sub(r"\3-\1-\2", lines)
+    bare = lines.replace(f"{end}\n", "\n").replace("/", "-").replace(",", ".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy warns of a zone
+        try:
+            return np.array(bare.split("\n")[:-1], "datetime64[ns]").astype(np.int64)
+        except UserWarning:
+            raise ValueError from None
 
 
 def _year_first(text: str) -> str:
     """Return a time that may be written as in the United States in the order of ISO 8601."""
     return _MONTH_FIRST.sub(r"\3-\1-\2", text)
-
-
-def _local_ns(text: str) -> Times:
-    """Return a time without its zone, shape (1,). ValueError where it is none."""
-    return np.array([text.replace("/", "-").replace(",", ".").strip()], "datetime64[ns]").astype(np.int64)
 
 
 def _utc_ns(index: int, written: re.Match[str], local_ns: Times, zone: tzinfo | None, last_ns: int) -> Times:

@@ -199,7 +199,9 @@ class _Reader:
                     rows[index] = cells
                     if len(cells) != 2:  # noqa: PLR2004 - time and value
                         raise UnreadableError(index, f"it has {len(cells)} columns, and two are needed")
-            elif cells[log.time : log.time + 1] and cells[log.time][:1].isdigit() and log.counts(cells):
+                continue
+            is_counted = log.only is None or cells[log.only[0] :][:1] == [log.only[1]]
+            if is_counted and "".join(cells[log.time : log.time + 1])[:1].isdigit():
                 rows[index] = cells
         return [*rows], lambda column: [row[column] if column < len(row) else "" for row in rows.values()]
 

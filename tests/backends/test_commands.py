@@ -1,5 +1,6 @@
 """Commands as steps: their time, their figure, their exit codes, what they leave behind, and their servers."""
 
+import errno
 import os
 import shlex
 import statistics
@@ -41,12 +42,20 @@ def stepped(command, count=1):
         begin_ns = now_ns()
         command.step(None)
         times_ns.append(now_ns() - begin_ns)
-    command.check(None, None)
+    command.check(None, [10**6])
     return times_ns
 
 
 def test_a_step_takes_as_long_as_the_command(program):
     assert 0.05e9 < statistics.median(stepped(program("sleep", "0.05"), 3)) < 0.08e9
+
+
+def test_an_old_kernel_is_named(program, monkeypatch):
+    def lacks(_process):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", lacks)
+    assert "need Linux 5.3" in refused(program, "true")
 
 
 def test_an_exit_code_that_is_not_accepted_ends_a_step_and_what_was_printed_is_kept(program, capfd):
@@ -83,7 +92,7 @@ def test_more_output_than_a_pipe_holds_is_read_and_its_end_kept(program, capfd):
 def test_what_a_command_leaves_running_is_named(program):
     command = program("sh", "-c", "sleep 7 & echo done")
     command.step(None)
-    assert "left running: sleep" in refused(command.check, None, None)
+    assert "left running: sleep" in refused(command.check, None, [10**6])
     (left,) = command._children()
     os.kill(left, 9)
     os.waitpid(left, 0)

@@ -103,9 +103,12 @@ class UserProgram(Runnable):
     synchronize: Callable[[], None]
 
     def __init__(self, source: ProgramSource, cell: Cell) -> None:
+        self._made_by(lambda: _parts(source, cell), cell.device)
+
+    def _made_by(self, make: Callable[[], dict[str, Any]], device: str) -> None:
         self._compiled = ProgramCompilations()
         self._compiled.begin()
-        parts = _parts(source, cell)
+        parts = make()
         self._compiled.end()
         user_step: Callable[..., StepOutput] = parts["step"]
         self.tokens: int | None = parts.get("tokens")
@@ -113,7 +116,7 @@ class UserProgram(Runnable):
         self._reset: Callable[[], object] | None = parts.get("reset")
         self.must_be_finite: bool = parts.get("finite", True)
         self.unread: set[str] = set()
-        self._device = cell.device
+        self._device = device
         self._shapes: list[LeafShape] | None = None  # of the first step's result
         self._batch_shapes: list[LeafShape] = []  # of the first batch
         self._frameworks: set[str] = set()  # of the first step's result

@@ -20,7 +20,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.backends.entry import BackendError
-from kit.backends.program.backend import UserProgram
-from kit.backends.protocol import DeviceBatch, StepOutput
+from kit.backends.program.backend import HOST, UserProgram
+from kit.backends.protocol import StepOutput
 from kit.clock import now_ns
-from kit.profile.fields import reason
-from kit.profile.schema import CommandSource, Compilations, WhatRan
+from kit.profile.schema import CommandSource
 
 PORT = "{port}"
 # What a failed run has printed, of its end; of a figure's output all is needed.
@@ -60,36 +58,40 @@ class CommandProgram(UserProgram):
         figures: of each step since the last `begin`, where they count in place of the steps' times.
 
     Raises:
-        BackendError: its server ends, or does not answer at its port.
+        BackendError: its server ends, or does not answer at its port; or the kernel has no pidfd_open(2).
     """
 
     def __init__(self, command: CommandSource, variables: Mapping[str, str | None]) -> None:
         self._command, self._words, self._prepare, self._server = command, command.words, command.prepare, 0
-        self.tokens, self.must_be_finite, self.unread = None, True, set()
-        self.batches = repeat(None)
+        self._made_by(lambda: {"step": self._step, "synchronize": lambda: None}, HOST)
         self.figures: list[float] = []
         # What a command leaves behind becomes a child of this process, which looks for it.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+        except OSError:  # of an old kernel, or of an old Docker's list of system calls
+            raise BackendError("commands need Linux 5.3 or later, and Docker 20.10, to see when one ends") from None
         given = {**os.environ, **variables}
         self._variables = {name: value for name, value in given.items() if value is not None}
-        self._output, self._writer = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._output, False)
+        self._printed, self._writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._printed, False)
         self._poll = select.poll()
-        self._poll.register(self._output, select.POLLIN)
+        self._poll.register(self._printed, select.POLLIN)
         if command.serve:
             self._serve(command.serve)
-        self.step, self.synchronize = self._step, lambda: None
 
     def begin(self) -> None:
         """Forget the figures of earlier steps."""
+        super().begin()
         self.figures = []
 
-    def check(self, _output: StepOutput, _step_ns: NDArray[np.int64]) -> None:
+    def check(self, output: StepOutput, step_ns: NDArray[np.int64]) -> None:
         """Check that the commands have left nothing running beside the next ones.
 
         Raises:
             BackendError: they have.
         """
+        super().check(output, step_ns)
         deadline_s = time.monotonic() + CHILDREN_LIMIT_S
         while left := [child for child in self._children() if not os.waitpid(child, os.WNOHANG)[0]]:
             if time.monotonic() > deadline_s:
@@ -101,35 +103,15 @@ class CommandProgram(UserProgram):
         """Stop the server."""
         if self._server:
             self._end_server()
-        for descriptor in (self._output, self._writer):
+        for descriptor in (self._printed, self._writer):
             os.close(descriptor)
-
-    def compilations(self) -> Compilations:
-        """Return that nobody counts any."""
-        return Compilations(count=None, reason=reason("own_program"))
-
-    def what_ran(self, _batch: DeviceBatch) -> WhatRan:
-        """Return that no profiler sees a step."""
-        return WhatRan(reason=reason("own_program"))
-
-    def restore(self) -> bool:
-        """Return that there is nothing to put back."""
-        return False
-
-    def state(self, _most: int) -> Any:  # noqa: ANN401 - as of the program
-        """Return that no array is held."""
-        return iter(())
-
-    def to_host(self, _output: StepOutput) -> NDArray[np.float32]:
-        """Return no numbers: a figure that is none fails its step."""
-        return np.empty(0, np.float32)
 
     @property
     def _shown(self) -> str:
         words = shlex.join(self._words)
         return words if len(words) <= SHOWN_MAX else f"{words[:SHOWN_MAX]}…"
 
-    def _step(self, _batch: DeviceBatch) -> int:
+    def _step(self) -> int:
         command = self._command
         if self._prepare:
             self._run(self._prepare, [0])
@@ -155,9 +137,9 @@ class CommandProgram(UserProgram):
                 ready = [descriptor for descriptor, _ in self._poll.poll()]
                 is_running = handle not in ready
                 # What it wrote last may have come since the poll.
-                while self._output in ready or not is_running:
+                while self._printed in ready or not is_running:
                     try:
-                        output += os.read(self._output, READ_B)
+                        output += os.read(self._printed, READ_B)
                     except BlockingIOError:
                         break
                     if len(output) > most_b:
