@@ -123,8 +123,11 @@ def _nvidia_smi(head: Sequence[str]) -> Log | None:
     if "timestamp" not in names or not values:
         return None
     keys = [names.index(name) for name in ("index", "uuid", "pci.bus_id", "serial") if name in names]
+    rows = [cells for line in head if len(cells := cells_of(line, ",")) == len(names) and line != header]
+    # Older boards give a mean alone, and [N/A] for the moment.
+    read = [name for name, column in values.items() if any(cells[column][:1].isdigit() for cells in rows)]
     return Log(
-        "nvidia-smi", "gpu", values, time=names.index("timestamp"), usual=[*values][:1], keys=keys,
+        "nvidia-smi", "gpu", values, time=names.index("timestamp"), usual=[*read, *values][:1], keys=keys,
         header=header.strip(), unit=" W", lag_max_ns=BOARD_LAG_MAX_NS,
     )  # fmt: skip
 

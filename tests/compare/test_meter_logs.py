@@ -125,6 +125,9 @@ LOGS = {
         lambda: nvidia_smi(header="name, power.limit [W], power.draw [W], timestamp", unit=""), ZONE, "gpu", "gpu",
     ),
     "nvidia-smi, one of two GPUs": (lambda: nvidia_smi(rows=2), (*ZONE, "--meter-column", "0"), "gpu", "gpu"),
+    "nvidia-smi of an older board, without the moment": (
+        lambda: nvidia_smi(header="timestamp, index, power.draw.instant [W], power.draw [W]"), ZONE, "gpu", "gpu",
+    ),
     "nvidia-smi, of the moment": (
         lambda: (line.replace("power.draw [W]", "power.draw.instant [W]") for line in nvidia_smi(header=INSTANT)),
         ZONE, "gpu", "gpu",
