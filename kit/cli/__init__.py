@@ -132,7 +132,7 @@ def main() -> None:
     except KitError as error:
         code = _failed(str(error), error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        code = EXIT_INTERRUPTED
+        code = _failed("interrupted", EXIT_INTERRUPTED)
     except MemoryError:
         code = _failed("there is not enough memory; free some, or raise the limit", EXIT_BAD)
     except OSError as error:

@@ -54,8 +54,21 @@ class LateChoice(click.Choice[str]):
         return tuple(getattr(import_module(self._module), self._table))
 
 
-PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-PROFILES = click.Path(exists=True, path_type=Path)
+class ProfilePath(click.Path):
+    """A profile's path; where there is none yet, an unfinished run may lie beside it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's
+        """Return the path."""
+        if not Path(value).exists():
+            from kit.profile.unfinished import folder_of, unfinished_refusal
+
+            if folder_of(Path(value)).is_dir():
+                raise unfinished_refusal(Path(value))
+        return super().convert(value, param, ctx)
+
+
+PROFILE = ProfilePath(exists=True, dir_okay=False, path_type=Path)
+PROFILES = ProfilePath(exists=True, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 CLOCK_SOURCE = click.Choice(("auto", "monotonic_raw", "tsc", "cntvct"))
 
@@ -139,6 +152,8 @@ def _read(read: Callable[[Any], Any], _: click.Context, option: click.Parameter,
 def read_meter(chosen: Mapping[str, Any]) -> Meter | None:
     """Return the logs of power among some options; None: no file was given, and NumPy need not be imported."""
     if not chosen["meter_files"]:
+        if chosen["meter_zone"] or chosen["meter_columns"]:
+            raise KitError("--meter-zone and --meter-column belong to a log; give --meter FILE, too")
         return None
     from kit.compare.meter import Meter, MeterChoice
 

@@ -58,7 +58,7 @@ def run(context: click.Context, /, **_: Any) -> int:  # noqa: ANN401 - they make
         click.echo(msgspec.json.encode(outcome))
     else:
         _print_table(running)
-    if request.allowed_pct is not None and not running.failed:
+    if request.allowed_pct is not None:
         return _gate(request, running, request.allowed_pct)
     return EXIT_FAILED_CELLS if running.failed else 0
 
@@ -68,18 +68,23 @@ def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
     from kit.cli.compare_and_audit import limit_of, run_comparison, say_limit
     from kit.profile.store import read_profile
 
+    failed = f"failed: nothing is judged against {allowed_pct:g} %, as cells above did not run"
+    if running.failed:
+        say(failed)
+        return EXIT_FAILED_CELLS
     limit = limit_of(run_comparison(running.path), allowed_pct)
     rows = limit.open_rows(running.plan.suite.rounds)
     # The request of a resumed run is not that of the whole; what a budget ended is no screen.
     if rows and not (limit.kept_apart or request.resume or read_profile(running.path).interrupted):
         path = running.path.with_suffix(f".confirm{running.path.suffix}")
-        say(f"slower, or not resolved: {', '.join(rows)}; measured once more into {path}")
+        say(f"slower, or near the limit: {', '.join(rows)}; measured once more, into {path}")
         again = RunRequest(**vars(request) | {"out": str(path), "force": True, "resume": False})
         second = begin(again)
         if measure(second, again) is None:
             return EXIT_INTERRUPTED
         say_failures(second)
         if second.failed:
+            say(failed)
             return EXIT_FAILED_CELLS
         limit = limit.confirmed_by(limit_of(run_comparison(second.path), allowed_pct), rows)
     return say_limit(limit, allowed_pct)

@@ -213,7 +213,7 @@ _REFUSED = (
     (r"\A(?!.*timestamp).*\bpower\.draw\b", f"nvidia-smi's log has no timestamp; {_SMI}"),
     (r"^device,.*Power \(W\)", "rocm-smi writes no time; write a file with time,power_w"),
     (
-        r"Instantaneous power reading:|^Current Power +: +\d+ [Ww]atts|\|\s*Watts\s*\|",
+        r"Instantaneous power reading:|^Current Power +: +\d+ [Ww]atts|\|\s*(\d+ )?Watts\s*\|",
         "IPMI reads in steps of some watts, every few seconds and by a clock of its own; use a meter that logs each "
         "second",
     ),

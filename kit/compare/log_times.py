@@ -13,12 +13,13 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.errors import KitError
+from kit.nearest import nearest
 
 Times = NDArray[np.int64]
 
@@ -59,9 +60,10 @@ def zone_named(name: str) -> tzinfo:
             return timezone(timedelta(microseconds=_offset_ns(name) // 1_000))
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
-        raise KitError(
-            f"--meter-zone {name[:CELL_MAX]}: no zone has this name here; give an offset, +01:00, or install tzdata"
-        ) from None
+        known = available_timezones()
+        near = nearest(name, known) or next((each for each in sorted(known) if each.endswith(f"/{name}")), None)
+        remedy = "give an offset, +01:00, or install tzdata" if near is None else f"did you mean {near}?"
+        raise KitError(f"--meter-zone {name[:CELL_MAX]}: no zone has this name here; {remedy}") from None
 
 
 def utc_ns(texts: Sequence[str], zone: tzinfo | None, last_ns: int) -> Times:

@@ -86,7 +86,7 @@ class Meter:
         is_of_run = choice.zone == ZONE_OF_RUN
         has_others = len(choice.files) > 1
         read = partial(read_meter, zone=zone, names=choice.columns, has_others=has_others)
-        self._logs = [_MeterLog(file, read, is_of_run=is_of_run) for file in choice.files]
+        self._logs = [_MeterLog(file, read, zone, is_of_run=is_of_run) for file in choice.files]
         self._other_time: OtherTimeError | None = None
 
     def replaces_joules_of(self, label: str, profile: Profile) -> Profile:
@@ -148,14 +148,14 @@ class Meter:
         return _metered(profile, lambda cell: _log_of(cell, known), _machine_most_w(profile.identity))
 
     def notes(self) -> list[Note]:
-        """Return what was read of each log, and how well it is aligned at worst.
+        """Return what was read of each log, how well it is aligned at worst, and when a run took place by its clock.
 
         Raises:
             OtherTimeError: nothing was read in any of the runs.
         """
         if self._other_time is not None and not any(log.used for log in self._logs):
             raise self._other_time
-        return [log.note() for log in self._logs if log.used]
+        return [note for log in self._logs if log.used for note in log.notes()]
 
 
 class _MeterLog:
@@ -166,27 +166,38 @@ class _MeterLog:
         used: readings so far.
     """
 
-    def __init__(self, file: Path, read: Callable[..., MeterReadings], *, is_of_run: bool) -> None:
+    def __init__(self, file: Path, read: Callable[..., MeterReadings], zone: tzinfo | None, *, is_of_run: bool) -> None:
         self.file, self.hardware, self.used = file, None, 0
+        self._zone, self._first_run, self._adrift = zone, ("", 0, 0), ""
         self._read, self._error_ns, self._period_ns = read, 0, 0
         self._readings = None if is_of_run else read(file)
 
     hardware: str | None
     _readings: MeterReadings | None
 
-    def note(self) -> Note:
+    def notes(self) -> list[Note]:
         assert self._readings is not None
         spacing_ns, period_ns, covers = self._readings.spacing_ns, self._period_ns, self._readings.covers
         values = {"spacing_s": spacing_ns / 1e9, "align_s": self._error_ns / 1e9}
         values |= {"period_s": period_ns / 1e9} if period_ns > REPEATS_FROM * spacing_ns else {}
         code = "meter_repeats" if "period_s" in values else "meter"
-        return Note(what=reason(code, file=self.file.name, readings=self.used, covers=covers, **values))
+        what = [reason(code, file=self.file.name, readings=self.used, covers=covers, **values)]
+        if self._zone is not None:
+            # A long log has readings an hour off, too, so that nothing else shows a wrong zone.
+            label, *ends_ns = self._first_run
+            begin, end = ((EPOCH + ns // 1_000 * MICROSECOND).astimezone(self._zone) for ns in ends_ns)
+            times = {"begin": f"{begin:%Y-%m-%d %H:%M:%S}", "end": f"{end:%H:%M:%S}"}
+            what.append(reason("meter_zone", file=self.file.name, profile=label, **times))
+        if self._adrift:
+            what.append(reason("meter_clock", file=self.file.name, profile=self._adrift))
+        return [Note(what=each) for each in what]
 
     def series(self, label: str, span: StateSpan) -> MeterReadings:
         """Return the readings of a run on its own clock, with one reading before it and one after it."""
         (utc_begin, utc_end), (raw_begin, raw_end), clock_error_ns = _clocks(label, span)
         if self._readings is None:
-            self._readings = self._read(self.file, zone=_zone_of(label, span))
+            self._zone = _zone_of(label, span)
+            self._readings = self._read(self.file, zone=self._zone)
         readings = self._readings
         first, last = np.searchsorted(readings.at_ns, (utc_begin, utc_end))
         if first == last:
@@ -205,6 +216,9 @@ class _MeterLog:
             period_ns = max(period_ns, round(refresh_ns(at_ns.astype(np.float64), values)))
             # A value may be a mean over the time since the one before it.
             lag_max_ns = max(readings.lag_max_ns, readings.spacing_ns)
+        self._first_run = self._first_run if self.used else (label, utc_begin, utc_end)
+        if span.before.facts.get("clock_synchronized") is False:
+            self._adrift = self._adrift or label
         self.used, self._error_ns = self.used + int(last - first), max(self._error_ns, error_ns)
         self._period_ns = max(self._period_ns, period_ns)
         return readings._replace(

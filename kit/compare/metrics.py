@@ -32,6 +32,7 @@ from kit.compare.runs import Run, Sample
 from kit.compare.table import (
     SUSTAINED_LEAST_ON_CPU_PCT,
     SUSTAINED_LEAST_PCT,
+    Counted,
     LaunchRow,
     SustainedStep,
     counted,
@@ -44,7 +45,7 @@ from kit.errors import KitError
 from kit.nearest import did_you_mean
 from kit.profile.cell import Task
 from kit.profile.fields import Value
-from kit.profile.schema import INJECTED_NS, SuiteUsed
+from kit.profile.schema import INJECTED_NS, CommandSource, SuiteUsed
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
@@ -248,10 +249,16 @@ def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
     return launch.times_ns("latency") if sample.cell.in_blocks else launch.mean_step_ns
 
 
+def _command(sample: Sample) -> CommandSource | None:
+    """Return the command that a cell is; None: it is none."""
+    source = sample.run.profile.suite.programs.get(sample.cell.workload)
+    return None if source is None else source.command
+
+
 def _is_rate(sample: Sample) -> bool:
     """Return whether more is better of the figure that a command prints."""
-    source = sample.run.profile.suite.programs.get(sample.cell.workload)
-    return source is not None and source.command is not None and source.command.better == "more"
+    command = _command(sample)
+    return command is not None and command.better == "more"
 
 
 def _figure_costs(sample: Sample, launch: LaunchRow) -> list[float] | None:
@@ -262,8 +269,7 @@ def _figure_costs(sample: Sample, launch: LaunchRow) -> list[float] | None:
 
 def _figure_kind(sample: Sample, _launch: LaunchRow) -> object:
     """Return what a figure is: those of two profiles may be of unlike quantities."""
-    source = sample.run.profile.suite.programs.get(sample.cell.workload)
-    command = None if source is None else source.command
+    command = _command(sample)
     return command and (command.unit or command.figure, command.better)
 
 
@@ -393,9 +399,17 @@ def _sustained_refusal(sample: Sample) -> str | None:
     return "no_clock_sensor" if value(sample, "sustained_clock_mhz") is None else None
 
 
+def _cpu_used(sample: Sample, launches: Sequence[LaunchRow]) -> Counted | None:
+    """Return CPU time in blocks; of a command that of its runs, which a server computes in part elsewhere."""
+    command = _command(sample)
+    if command is not None and command.serve:
+        return None
+    return counted(launches, "process.cpu_ns" if command is None else "process.children_ns")
+
+
 def _cpu_time(sample: Sample, launches: Sequence[LaunchRow]) -> tuple[float, float] | None:
     """Return CPU time, and of how many samples."""
-    used = counted(launches, "process.cpu_ns") if sample.cell.batch > 0 else None
+    used = _cpu_used(sample, launches) if sample.cell.batch > 0 else None
     return None if used is None else (used.sums[0], float(used.steps * sample.cell.batch))
 
 
@@ -405,7 +419,7 @@ def _cpu_per_sample_ns(sample: Sample) -> float | None:
 
 
 def _cpus_used(sample: Sample) -> float | None:
-    used = counted(sample.good, "process.cpu_ns")
+    used = _cpu_used(sample, sample.good)
     return None if used is None else used.sums[0] / used.total_ns
 
 

@@ -61,9 +61,11 @@ def cell_names(cells: Sequence[Cell]) -> dict[str, str]:
         # A program's backend is no framework, and an operation has one task and batch.
         unsaid = ["backend"] if cell.precision == OWN else ["task", "batch"] if is_operation(cell) else []
         unsaid += [] if says_task(cells) else ["task"]
+        unsaid += ["batch"] if cell.precision == OWN and cell.batch == 1 else []  # as of every command
         # A cell has the parameters of its own workload.
         axes = [axis for axis in named if axis not in unsaid and (axis in AXES or cell.value(axis) is not None)]
-        names[cell.key] = f"{cell.workload} ({', '.join(_shown(cell, axis) for axis in axes)})"
+        values = ", ".join(_shown(cell, axis) for axis in axes)
+        names[cell.key] = f"{cell.workload} ({values})" if values else cell.workload
     return names
 
 

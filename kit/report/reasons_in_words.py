@@ -359,7 +359,7 @@ ALWAYS: Templates = {
     "data_synthetic": "synthetic data in the shapes of the real set: steps do the same work, accuracy is not measured",
     "images_same": "two of the images are identical: any difference between them is chance",
     "interrupted": "{profile} lacks rounds: the run was interrupted or its budget ended; measure them with "
-    "`kit run --resume --out FILE`",
+    "`kit run --resume --out FILE`, which says what else to name",
     "launches_failed": "{failed} of {launches} launches of {cell} failed",
     "sequential": "cells ran one after another instead of in turns in {sequential} of {rounds} rounds: intervals are "
     "wider",
@@ -402,6 +402,9 @@ ALWAYS: Templates = {
     "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
     "side counts as one session",
     "computed_times": "≈ extrapolated: all updates × the mean step of the measured part",
+    "meter_zone": "{file}: by the zone that was given, {profile} took {begin} to {end} by the clock of this log; if "
+    "its power rose at another time, the zone is wrong",
+    "meter_clock": "{profile}: nothing kept the machine's clock in time, so its blocks may be elsewhere in {file}",
     "same_run": "given more than once, counted once: {profiles}",
 }
 # These confirm or describe: only --wide has them.

@@ -126,7 +126,7 @@ class RunProgress:
 
     def building(self, cell: Cell) -> None:
         """Say which program is built, which takes seconds to minutes where its framework compiles."""
-        self._show(f"compiling {cell.backend} {_what(cell)}")
+        self._show(f"building {cell.backend} {_what(cell)}")
 
     def warming_up(self, cell: Cell, step_s: float) -> None:
         """Say when a cell's warm-up shows that the run takes longer than was announced."""

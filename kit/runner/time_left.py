@@ -12,7 +12,7 @@ that as others in the mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from statistics import mean
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from kit.backends.backend_catalog import CATALOG
 from kit.clock import now_ns
+from kit.compare.clean import CYCLES_LEAST
 from kit.profile.cell import Cell
 from kit.profile.schema import Blocks, Group, StepPlan
 from kit.profile.unfinished import RunPlan
@@ -133,7 +134,8 @@ class TimeLeft:
         self._round, self._later, self._round_ns = _RoundTime(), self._planned.from_round(rounds_done), now()
         self._is_open, self._has_programs = suite.precision_pct is not None, bool(suite.programs)
         self._pace: float | None = None  # what the last whole round took over its constants, without its fits
-        self._first = _FirstRound(suite.plan)
+        commands = {name for name, source in suite.programs.items() if source.command is not None}
+        self._first = _FirstRound(suite.plan, commands)
         self._fit_s: dict[str, float] = {}  # of each fit whose first stretch has run, in this round or before it
         self._this_fit_s = self._fits_s = 0.0  # of the fit that runs, and of all in this round, so far
         self._repeats = RepeatsToCome()
@@ -236,8 +238,8 @@ class TimeLeft:
 class _FirstRound:
     """What the first round shows before it has ended."""
 
-    def __init__(self, steps: StepPlan) -> None:
-        self._steps = steps
+    def __init__(self, steps: StepPlan, commands: Collection[str]) -> None:
+        self._steps, self._commands = steps, commands  # workloads whose long steps run once a block
         self._starts_s = 0.0  # by the constants, of the workers that have been started
         self._start_rate: float | None = None  # what their starts took over that; null: none has made a step yet
         self._warmups_s: dict[str, float] = {}  # of each cell
@@ -263,7 +265,8 @@ class _FirstRound:
         plan = steps_of(self._steps, [cell])
         self._warmups_s[cell.key] = planned_warm_up_s(plan, cell, step_s)
         # It has at least a step of lead-in, and TIMED_MIN after that.
-        self._take(cell, max(plan.block_s, (1 + TIMED_MIN) * step_s))
+        least = 1 if cell.workload in self._commands else 1 + TIMED_MIN
+        self._take(cell, max(plan.block_s, least * step_s))
 
     def block(self, cell: Cell, blocks: Blocks) -> None:
         """Take a block of a cell; one that was cut is longer than those that come."""
@@ -276,8 +279,10 @@ class _FirstRound:
 
     def _take(self, cell: Cell, block_s: float) -> None:
         plan = steps_of(self._steps, [cell])
-        warmup_s = self._warmups_s.get(cell.key, planned_warm_up_s(plan, cell))
-        self._rates[cell.key] = (warmup_s + plan.cycles * block_s) / _needed_s(plan, cell)
+        warmup_s, cycles = self._warmups_s.get(cell.key, planned_warm_up_s(plan, cell)), plan.cycles
+        if cell.workload in self._commands:  # long ones have fewer blocks
+            cycles = max(CYCLES_LEAST, round(cycles * plan.block_s / max(block_s, plan.block_s)))
+        self._rates[cell.key] = (warmup_s + cycles * block_s) / _needed_s(plan, cell)
 
     def cycle(self, clean: int, planned: int) -> None:
         """Take how many cycles of those that have run are clean, of so many that are planned."""

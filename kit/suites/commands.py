@@ -19,6 +19,8 @@ NAME_MAX = 40
 # In a shell VAR=1 cmd sets a variable.
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _OPERATOR = re.compile(r"[();<>|&]+")
+# Of a rate more is better, and the usual is less.
+_RATE = re.compile(r"\S*/ ?(?:s|sec|second)\b|\S*per[ _]s(?:ec|econd)?\b|\b[TGMk]?(?:FLOPS|B/s|ops)\b")
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
@@ -29,7 +31,7 @@ def commands_given(request: RunRequest) -> dict[str, ProgramTable]:
         SuiteError: one has no words or another's name, a server has no command or no port, or a figure is no pattern.
     """
     if not request.commands and (
-        given := [name for name in OF_COMMANDS if getattr(request, name) not in ((), "", False, "less")]
+        given := [name for name in OF_COMMANDS if getattr(request, name) not in ((), "", False, None)]
     ):
         raise SuiteError(f"{OPTIONS[given[0]]} belongs to a command; give --command NAME='…', too")
     servers = dict(_named("--serve", text) for text in request.serve)
@@ -57,7 +59,7 @@ def commands_given(request: RunRequest) -> dict[str, ProgramTable]:
                 prepare=words(request.prepare),
                 exit_codes=codes,
                 figure=figure,
-                better=request.better,
+                better=request.better or "less",
                 unit=request.unit or ("" if figure else "s"),
             )
         )
@@ -92,9 +94,11 @@ def _split(text: str) -> list[str]:
 
 def _figure(request: RunRequest) -> str:
     if not request.figure:
-        if request.unit or request.better == "more":
+        if request.unit or request.better:
             raise SuiteError("--unit and --better belong to a figure; give --figure, too")
         return ""
+    if not request.better and (rate := _RATE.search(f"{request.unit} {request.figure}")):
+        raise SuiteError(f"--figure: {rate[0].strip()!r} looks like a rate; give --better more, or --better less")
     if request.figure.startswith(JSON):
         return request.figure
     try:

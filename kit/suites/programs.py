@@ -106,7 +106,11 @@ def _command_source(name: str, command: CommandSource) -> ProgramSource:
     """
     for words in filter(None, (command.words, command.serve, command.prepare)):
         if shutil.which(words[0]) is None:
-            raise SuiteError(f"command {name}: there is no program {words[0]!r} here; give its path, or install it")
+            variable = words[0].partition("=")[0]
+            remedy = (
+                "give its path, or install it" if variable == words[0] else f"for a variable, write env {words[0]} …"
+            )
+            raise SuiteError(f"command {name}: there is no program {words[0]!r} here; {remedy}")
     path = shutil.which(command.words[0]) or ""
     return ProgramSource(
         path=path, function="command", takes_task=False, sha256=file_sha256(path) or "", command=command

@@ -127,7 +127,7 @@ class RunRequest(TypedRequest):
     figure: str = option(
         "--figure", "Compare what commands print: a pattern with one group, or json:PATH.", "PATTERN", usual=""
     )
-    better: Literal["less", "more"] = option("--better", "Which figure is better.", shows_default=True, usual="less")
+    better: Literal["less", "more"] | None = option("--better", "Which figure is better (default: less).")
     unit: str = option("--unit", "Unit of the figure.", "TEXT", read=label_given, usual="")
     prepare: str = option("--prepare", "Run this before each run of a command, outside of its time.", "WORDS", usual="")
     warmup_runs: int | None = option("--warmup-runs", "Run each command N times before it counts.", "N", 1, ROUNDS_MAX)

@@ -155,6 +155,7 @@ class _Worker:
         self._inputs: dict[int, Inputs] = {}
         self._fits: dict[int, FitFeed] = {}
         self._programs: dict[int, _Running] = {}
+        self._has_commands = False
         self._sources: dict[int | None, ProgramSource] = {}  # of user programs
         self._proofs: dict[str, LaunchPart] = {}  # by cell: the points of a sweep share one, which is of small batches
         self._rank = ALONE
@@ -291,6 +292,7 @@ class _Worker:
         if request.source is not None:
             self._sources[request.program] = request.source
             if request.source.command is not None:
+                self._has_commands = True
                 user_program: UserProgram = CommandProgram(request.source.command, request.variables)
             else:
                 user_program = UserProgram(request.source, cell)
@@ -486,7 +488,9 @@ class _Worker:
         return Done()
 
     def _finish(self, _request: Finish) -> Done:
-        begin_ns, prepared, part = clock.now_ns(), self._prepared, LaunchPart(peak_memory_b=peak_memory_b())
+        begin_ns, prepared, part = clock.now_ns(), self._prepared, LaunchPart()
+        # A command has its memory to itself: what this process held says nothing of it.
+        part.peak_memory_b = None if self._has_commands else peak_memory_b()
         if prepared.device != HOST_DEVICE:
             part.peak_device_memory_b = self._backend.peak_memory_b(prepared.device)
         # A user program may have opened its devices in its first step.

@@ -135,6 +135,18 @@ def test_a_command_that_never_ends_is_ended(folder, monkeypatch):
     assert failure.reason.code == "phase_timeout"
 
 
+def test_what_a_command_used_is_not_what_its_worker_used(folder):
+    rows, _ = measured("--command", f"busy={sys.executable} -S -c 'while sum(range(10**6)) < 0: pass'", rounds=1)
+    assert rows["busy"]["numbers"]["cpus"] == pytest.approx(1.0, abs=0.25)
+    assert rows["busy"]["numbers"]["peak_memory_b"] is None
+
+
+def test_a_gate_says_that_a_cell_failed(folder):
+    gate = ("--command", "base=true", "--command", "head=false", "--rounds", "1", "--fail-if-slower", "5")
+    ended = kit("run", *gate, "--out", "run.json")
+    assert (ended.return_value, "nothing is judged" in ended.stderr.splitlines()[-1]) == (3, True)
+
+
 SERVER = """import sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
@@ -180,6 +192,9 @@ REFUSED = {
     "a server without a port": (("--command", "a=true", "--serve", "a=true"), "write {port}"),
     "a pattern without a group": (("--command", "a=true", "--figure", "x"), "has 0 groups"),
     "no pattern": (("--command", "a=true", "--figure", "("), "no regular expression"),
+    "a rate": (("--command", "a=true", "--figure", "x (.) MB/s"), "'MB/s' looks like a rate; give --better more"),
+    "a rate by its unit": (("--command", "a=true", "--figure", "x (.)", "--unit", "tokens/s"), "looks like a rate"),
+    "a variable before its words": (("--command", "a=N=3 true"), "for a variable, write env N=3"),
     "a unit of nothing": (("--command", "a=true", "--unit", "s"), "give --figure"),
     "no exit code": (("--command", "a=true", "--ignore-failure", "x"), "give all, or exit codes"),
     "a batch": (("--command", "a=true", "--batch", "3"), "a command has no batches"),

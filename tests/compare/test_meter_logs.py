@@ -170,7 +170,7 @@ def test_each_log_gives_the_planted_joules_and_says_what_it_covers(folder, kind)
         assert values["energy_power_w"] == pytest.approx(power_w, rel=values["energy_error_share"])
         assert values["energy_power_w"] == pytest.approx(power_w, rel=0.02)
         assert (values["energy_sensors"], values["energy_launches"]) == (f"meter.{covers}", 3)
-    (note,) = [note["what"] for note in document["notes"] if note["what"]["code"].startswith("meter")]
+    (note,) = [note["what"] for note in document["notes"] if note["what"]["code"] in {"meter", "meter_repeats"}]
     assert note["values"]["covers"] == covers
     assert rows["jax"]["energy_versus"]["ratio"] == pytest.approx(0.6, rel=0.03)
 
@@ -203,6 +203,7 @@ REFUSED = {
         "values of CorWatt; choose by --meter-column CorWatt",
     ),
     "ipmitool": (["", "    Instantaneous power reading:      203 Watts"], "IPMI"),
+    "ipmitool sdr": (["Inlet Temp | 23 degrees C | ok", "Pwr Consumption | 168 Watts | ok"], "IPMI"),
     "ipmi-dcmi": (["Current Power                        : 171 Watts"], "IPMI"),
     "Tasmota": (['{"Time":"2026-03-29T02:30:00","ENERGY":{"Total":8.2,"Power":31}}'], "Tasmota"),
     "CodeCarbon": (CODECARBON, "a row a run"),
@@ -233,6 +234,22 @@ def test_times_without_a_zone_need_one_and_an_unknown_column_is_named(tmp_path):
     assert "--meter-column 3: " in refused(read_meter, tmp_path / "log", BERLIN, ["3"])
     assert "no zone has this name" in refused(zone_named, "Middle/Earth")
     assert "no zone has this name" in refused(zone_named, "+31:00")
+    assert "did you mean Europe/Berlin?" in refused(zone_named, "Berlin")
+    assert "did you mean Europe/Berlin?" in refused(zone_named, "Europe/Berln")
+
+
+def test_a_long_log_shows_by_its_own_clock_whether_a_zone_is_right(folder):
+    lines = ["time,power_w", *(f"{local(second, '%Y-%m-%d %H:%M:%S')},{watts(second):.1f}" for second in seconds(1.0))]
+    (folder / "log").write_text(with_lines(*lines))
+    run = metered_run()
+    run.state.before.facts["clock_synchronized"] = False
+    b.write(folder / "run.json", run)
+    _, document = compared(*ZONE)
+    notes = {note["what"]["code"]: note["what"]["values"] for note in document["notes"]}
+    begin, end = local(0, "%Y-%m-%d %H:%M:%S"), local(RUN_S, "%H:%M:%S")
+    assert notes["meter_zone"] == {"file": "log", "profile": "run", "begin": begin, "end": end}
+    assert notes["meter_clock"] == {"file": "log", "profile": "run"}
+    assert "give --meter FILE" in refusal(kit("compare", "run.json", "--meter-zone", "UTC"))
 
 
 def test_a_gap_of_one_of_two_gpus_is_a_gap_of_both(tmp_path):

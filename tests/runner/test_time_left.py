@@ -221,7 +221,7 @@ def test_off_a_terminal_there_is_a_line_when_half_a_minute_is_over(conducted, mo
     assert all(line.startswith("round 2 of 2") and "mlp train" in line for line in timed)
     shown = [line for line in others if "mlp train" in line]
     assert len(shown) == 2 * lines
-    assert sum("compiling" in line for line in shown) == lines // 3
+    assert sum("building" in line for line in shown) == lines // 3
     assert len(others) - len(shown) == 2
 
 
