@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from statistics import median
@@ -20,16 +21,17 @@ from kit.devices import DEVICES
 from kit.profile.cell import NOT_RECORDED, Cell
 from kit.profile.facts import Identity
 from kit.profile.fields import Reason, Value, reason
-from kit.profile.schema import SYNTHETIC, CellResult, Profile
+from kit.profile.schema import FAILED_RUNS, SYNTHETIC, CellResult, Profile
 from kit.stats.estimate import ROUNDS_FOR_VERDICT, ROUNDS_PRELIMINARY
 from kit.stats.sessions import SESSIONS_FOR_SPREAD, SESSIONS_SD
 from kit.workloads.device_operations import networks_among
 
 # How far sensors of GPUs were off external meters (docs/explanation/energy.md). No such range is known for processors.
 GAIN_LOW_PCT, GAIN_HIGH_PCT = -8, 13
-# Notes on cycles, of which a run has one each.
+# Notes on cycles, of which a run has one each, and on runs of a command.
 ON_CYCLES = (
     "cycles_left_out", "no_clean_round", "no_round_alone", "no_round_counts", "disturbed_cycles_count", "blocks_cut",
+    "runs_failed",
 )  # fmt: skip
 # What disturbs a block by taking CPUs.
 OF_CPUS = {"cpus", CPUS_MEAN}
@@ -54,6 +56,7 @@ def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: b
         *run_notes(label, profile),
         *left_out_notes(label, run.rounds),
         *cut_notes(label, run.table),
+        *_failed_run_notes(label, run.table),
         *_refusal_notes(run, f" · {label}"),
     ]
     return run
@@ -310,6 +313,16 @@ def cut_notes(label: str, table: BlockTable) -> list[Note]:
     """Return how many blocks of a run were cut, whether they count or not."""
     cut, blocks = sum(launch.blocks.cut() for launch in table), sum(len(launch.blocks.steps) for launch in table)
     return [note("blocks_cut", cut=cut, blocks=blocks, profile=label)] if cut else []
+
+
+def _failed_run_notes(label: str, table: BlockTable) -> list[Note]:
+    """Return how many runs of each command ended with another exit code than 0, which was accepted."""
+    runs, failed = Counter[str](), Counter[str]()
+    for launch in table:
+        failed[launch.cell.workload] += sum(count or 0 for count in launch.blocks.counters.get(FAILED_RUNS, ()))
+        runs[launch.cell.workload] += sum(launch.blocks.lead_in) + sum(launch.blocks.steps)
+    counts = [(name, count) for name, count in failed.items() if count]
+    return [note("runs_failed", cell=name, failed=count, runs=runs[name], profile=label) for name, count in counts]
 
 
 def notes_between(groups: Sequence[GroupRows], *, is_like: bool = True) -> list[Note]:

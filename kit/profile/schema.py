@@ -67,6 +67,7 @@ DataChoice = str  # "auto", SYNTHETIC, or the name of a data set
 # Fields of `Blocks` with an entry a turn; all others have one a block.
 OF_TURNS = ("turn_begin_ns", "turn_span_ns")
 INJECTED_NS = "injected_ns"  # a counter of `Blocks`: the delay that was injected, by the worker's clock
+FAILED_RUNS = "failed_runs"  # another: runs of a command with another exit code than 0, which was accepted
 # "start": from the process's creation to the runner's first command.
 PhaseName = Literal[
     "start", "import", "data", "build", "trace", "compile", "first_step", "warmup", "steady", "energy", "evaluate",

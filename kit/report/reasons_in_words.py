@@ -344,6 +344,7 @@ OTHERS: Templates = {
 # to, or that something the user asked for is missing: every table has it.
 ALWAYS: Templates = {
     "blocks_cut": "{cut} of {blocks} blocks were cut: their steps took four times as long as planned",
+    "runs_failed": "{failed} of {runs} runs of {cell} ended with another exit code than 0 (--ignore-failure)",
     "parity_differs": "PARITY FAILED: the losses of {cell} differ from the other cells' by {difference:.0e}; do not "
     "compare its times",
     "mode_differs": "MODE NOT RUN: what {cell} ran is not its compile mode",

@@ -137,6 +137,7 @@ def joined(parts: Sequence[Measured]) -> Measured:
         ran=[sum(waits) for waits in zip(*(part.ran for part in parts), strict=True)],
         counters=[known_sum(values) for values in zip(*(part.counters for part in parts), strict=True)],
         injected_ns=sum(part.injected_ns for part in parts),
+        failed_runs=sum(part.failed_runs for part in parts),
     )
 
 

@@ -22,7 +22,18 @@ from kit.environment import PHASE_LIMIT_S
 from kit.errors import KitError
 from kit.profile.cell import Cell
 from kit.profile.fields import reason
-from kit.profile.schema import INJECTED_NS, Blocks, Failure, Group, Launch, LaunchPart, Phase, PhaseName, StepPlan
+from kit.profile.schema import (
+    FAILED_RUNS,
+    INJECTED_NS,
+    Blocks,
+    Failure,
+    Group,
+    Launch,
+    LaunchPart,
+    Phase,
+    PhaseName,
+    StepPlan,
+)
 from kit.profile.store import Steps
 from kit.runner.fit_stretches import FitInRound
 from kit.runner.merged_answers import joined, one_block
@@ -459,6 +470,8 @@ class RoundWorker:
         counters = dict(zip(self._counters, measured.counters, strict=True))
         if self.spec.variant.slowdown_pct:
             counters[INJECTED_NS] = measured.injected_ns
+        if any(source.command is not None for source in self.spec.sources.values()):
+            counters[FAILED_RUNS] = measured.failed_runs
         waited_ns = step_ns[lead_in:]
         figures = measured.figures[lead_in:]
         return Blocks(

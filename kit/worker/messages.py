@@ -176,6 +176,7 @@ class Measured(Answer, frozen=True, kw_only=True):
     restored_ns: Int64 = 0  # before the first step: what it took to put weights and optimizer state back
     injected_ns: Int64 = 0
     resident_b: Int64 | None = None  # of the process, after a program's first step
+    failed_runs: Int64 = 0  # of a command
     figures: list[float] = []  # of each step of a command that has figures
 
     def waits_ns(self) -> list[Steps]:

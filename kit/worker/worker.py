@@ -378,6 +378,7 @@ class _Worker:
             resident_b = psutil.Process().memory_info().rss
         if request.is_summed:
             waits_ns = waits_ns.sum(keepdims=True)
+        command = running.program if isinstance(running.program, CommandProgram) else None
         return Measured(
             begin_ns=begin_ns,
             span_ns=span_ns,
@@ -388,7 +389,8 @@ class _Worker:
                 None if first is None or last is None or (last < first and name not in SHRINKING) else last - first
                 for name, first, last in zip(self._counters.names, before, after, strict=True)
             ],
-            figures=running.program.figures if isinstance(running.program, CommandProgram) else [],
+            failed_runs=0 if command is None else command.failed_runs,
+            figures=[] if command is None else command.figures,
             restored_ns=restored_ns,
             injected_ns=0 if delay is None else delay.injected_ns,
             resident_b=resident_b,

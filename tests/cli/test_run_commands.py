@@ -125,6 +125,15 @@ def test_a_command_that_fails_later_keeps_its_blocks(folder):
     assert launch.failure.phase in {"warmup", "steady"} and launch.phases
 
 
+def test_runs_with_an_accepted_exit_code_are_counted(folder):
+    (folder / "flaky.sh").write_text("echo x >> count; test $(($(wc -l < count) % 10)) != 9 || exit 3\n")
+    words = ("--command", "flaky=sh flaky.sh", "--command", "good=true", "--ignore-failure", "3")
+    _, document = measured(*words, rounds=2)
+    (note,) = [note["what"]["values"] for note in document["notes"] if note["what"]["code"] == "runs_failed"]
+    assert note["cell"] == "flaky"
+    assert note["failed"] == pytest.approx(note["runs"] / 10, abs=1 + note["runs"] / 50)
+
+
 @pytest.mark.slow
 def test_a_command_that_never_ends_is_ended(folder, monkeypatch):
     monkeypatch.setenv("KIT_PHASE_LIMIT_S", "2")

@@ -55,6 +55,7 @@ class CommandProgram(UserProgram):
         variables: of the environment, as its user set them; null: not at all.
 
     Attributes:
+        failed_runs: since the last `begin`, with another exit code than 0, which is accepted.
         figures: of each step since the last `begin`, where they count in place of the steps' times.
 
     Raises:
@@ -65,6 +66,7 @@ class CommandProgram(UserProgram):
         self._command, self._words, self._prepare, self._server = command, command.words, command.prepare, 0
         self._made_by(lambda: {"step": self._step, "synchronize": lambda: None}, HOST)
         self.figures: list[float] = []
+        self.failed_runs = 0
         # What a command leaves behind becomes a child of this process, which looks for it.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         try:
@@ -81,9 +83,9 @@ class CommandProgram(UserProgram):
             self._serve(command.serve)
 
     def begin(self) -> None:
-        """Forget the figures of earlier steps."""
+        """Forget what earlier steps were."""
         super().begin()
-        self.figures = []
+        self.figures, self.failed_runs = [], 0
 
     def check(self, output: StepOutput, step_ns: NDArray[np.int64]) -> None:
         """Check that the commands have left nothing running beside the next ones.
@@ -120,6 +122,7 @@ class CommandProgram(UserProgram):
         if command.has_figure:
             taken_s = (now_ns() - begin_ns) / 1e9
             self.figures.append(figure_in(output, command.figure, self._shown) if command.figure else taken_s)
+        self.failed_runs += code != 0
         return code
 
     def _run(self, words: Sequence[str], exit_codes: Sequence[int] | None) -> tuple[int, bytes]:
