@@ -146,7 +146,7 @@ def test_a_command_that_never_ends_is_ended(folder, monkeypatch):
 
 def test_what_a_command_used_is_not_what_its_worker_used(folder):
     rows, _ = measured("--command", f"busy={sys.executable} -S -c 'while sum(range(10**6)) < 0: pass'", rounds=1)
-    assert rows["busy"]["numbers"]["cpus"] == pytest.approx(1.0, abs=0.25)
+    assert 0.2 < rows["busy"]["numbers"]["cpus"] < 1.2  # others may have the rest; the worker takes 0.03
     assert rows["busy"]["numbers"]["peak_memory_b"] is None
 
 
