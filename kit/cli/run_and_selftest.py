@@ -68,7 +68,7 @@ def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
     from kit.cli.compare_and_audit import limit_of, run_comparison, say_limit
     from kit.profile.store import read_profile
 
-    failed = f"failed: nothing is judged against {allowed_pct:g} %, as cells above did not run"
+    failed = f"failed: nothing is judged against {allowed_pct:g} %, as the cells named above failed"
     if running.failed:
         say(failed)
         return EXIT_FAILED_CELLS

@@ -276,9 +276,8 @@ def _chosen(file: Path, log: Log, keys: list[Key], wanted: Sequence[str], names:
             raise MeterFileError(f"{file}: --meter-column {name}: {choices(name, list(able))}")
     chosen = [key for key in keys if any(name in key for name in names)] or (keys if log.usual_key else [])
     if log.usual_key and not any(name in key[:1] for key in keys for name in names):
-        chosen = [
-            key for key in chosen if log.usual_key in key[0]
-        ]  # of a socket all events are named, and one is meant
+        # Who names a socket names all of its events, and means the usual one.
+        chosen = [key for key in chosen if log.usual_key in key[0]]
     if wanted and (chosen or len(keys) == 1):
         return chosen or keys
     parts = list(dict.fromkeys(key[0] for key in keys)) if wanted else [*log.values]

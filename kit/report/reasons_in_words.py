@@ -403,8 +403,8 @@ ALWAYS: Templates = {
     "clock_set_back": "the clock was set back between {first} and {second}: the order of the runs is unknown, and each "
     "side counts as one session",
     "computed_times": "≈ extrapolated: all updates × the mean step of the measured part",
-    "meter_zone": "{file}: by the zone that was given, {profile} took {begin} to {end} by the clock of this log; if "
-    "its power rose at another time, the zone is wrong",
+    "meter_zone": "{file}: by the zone that was given, {profile} ran from {begin} to {end} by the clock of this log; "
+    "if its power rose at another time, the zone is wrong",
     "meter_clock": "{profile}: nothing kept the machine's clock in time, so its blocks may be elsewhere in {file}",
     "same_run": "given more than once, counted once: {profiles}",
 }

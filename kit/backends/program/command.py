@@ -83,7 +83,7 @@ class CommandProgram(UserProgram):
             self._serve(command.serve)
 
     def begin(self) -> None:
-        """Forget what earlier steps were."""
+        """Forget the figures and the failed runs of earlier steps."""
         super().begin()
         self.figures, self.failed_runs = [], 0
 
