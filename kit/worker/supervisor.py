@@ -105,6 +105,10 @@ class _Supervised:
             # What the worker's children leave behind becomes a child of this process, and ends with it.
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._memory_kills_before = _memory_kills()
+        # Signals that come before `serve` can do what they ask for.
+        self._early: list[int] = []
+        for number in FORWARDED:
+            signal.signal(number, lambda number, _: self._early.append(number))
         # A child that ends or stops sends SIGCHLD, which makes this pipe readable.
         self._woken, waker = os.pipe()
         os.set_blocking(waker, False)
@@ -120,6 +124,8 @@ class _Supervised:
         """Pass requests on until there are no more, or the command has ended."""
         for number in FORWARDED:
             signal.signal(number, (lambda number, _: self._signal(number)) if forwards else _exit)
+        for early in self._early:
+            signal.raise_signal(early)
         either = select.poll()
         for descriptor in (0, self._woken):
             either.register(descriptor, select.POLLIN)
