@@ -17,7 +17,8 @@ from kit.audit.subject import MeasuredCell, MeasuredRun, NotApplicableError, Not
 from kit.compare.runs import Run
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason
-from kit.profile.schema import Profile, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Profile
 
 # Files of rules on what a machine does to a step; others are about how it was measured, and what.
 MACHINE_RULES = ("gpus", "host")

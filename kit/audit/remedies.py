@@ -14,7 +14,7 @@ from kit.compare.comparability import OPTIONS
 from kit.profile.cell import OWN, Cell
 from kit.profile.facts import Accelerator
 from kit.profile.fields import Reason, Value, reason
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 from kit.workloads.device_operations import is_operation
 
 REMEDIES = {
@@ -139,7 +139,9 @@ def run_command(cells: Iterable[Cell], programs: Mapping[str, ProgramSource], **
     unsaid = {"compile_mode"} if len(backends) > 1 and len(modes) == len(backends) else set()
     if all(cell.precision == OWN for cell in known):
         unsaid |= {"backend", "precision", "compile_mode", "feed"}
-    if any(programs[cell.workload].command is not None for cell in known if cell.workload in programs):
+    commands = [programs[cell.workload].command for cell in known if cell.workload in programs]
+    if (command := next(filter(None, commands), None)) is not None:
+        words += command.options
         unsaid |= {"task", "batch"}
     for axis in (axis for axis in OPTIONS if axis != "workload" and axis not in unsaid):
         given = dict.fromkeys(instead[axis] if axis in instead else [cell.value(axis) for cell in known])

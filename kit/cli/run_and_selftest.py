@@ -82,7 +82,10 @@ def _gate(request: RunRequest, running: RunUnderWay, allowed_pct: float) -> int:
         second = begin(again)
         if measure(second, again) is None:
             return EXIT_INTERRUPTED
-        say_failures(second)
+        if request.as_json:
+            say_failures(second)
+        else:
+            _print_table(second, names_profile=False)
         if second.failed:
             say(failed)
             return EXIT_FAILED_CELLS
@@ -213,11 +216,11 @@ def _say_who_reaches_ranks(plan: RunPlan) -> None:
         say(line)
 
 
-def _print_table(running: RunUnderWay) -> None:
+def _print_table(running: RunUnderWay, *, names_profile: bool = True) -> None:
     """Print what failed to standard error, then the run's table with the next commands.
 
     The table goes to a terminal as standard output; elsewhere to standard error, and to standard output the profile's
-    path alone.
+    path alone, unless it is not to be named.
     """
     from kit.cli.compare_and_audit import run_comparison, run_table
     from kit.report.verdicts_in_words import ab_answers, ab_findings
@@ -230,7 +233,7 @@ def _print_table(running: RunUnderWay) -> None:
     lines = [] if precision_pct is None else ab_answers(comparison, precision_pct, round_s)
     for line in [*lines, *ab_findings(comparison, round_s)]:
         click.echo(line, file=stream)
-    if stream is not sys.stdout:
+    if names_profile and stream is not sys.stdout:
         click.echo(str(running.path))
 
 

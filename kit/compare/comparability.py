@@ -26,7 +26,8 @@ from kit.errors import KitError
 from kit.profile.cell import AXES, OWN, Cell
 from kit.profile.facts import FACTS, Grade, fact_of, kind_of, title_of
 from kit.profile.fields import Value
-from kit.profile.schema import CellResult, Launch, Profile, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import CellResult, Launch, Profile
 from kit.workloads.parity_proof import parity_tolerance
 
 # A hash is compared, never read: eight digits do.

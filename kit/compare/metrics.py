@@ -16,14 +16,12 @@ from kit.compare.ceilings import CeilingReach, reach_of
 from kit.compare.clean import DEVICE_OTHERS
 from kit.compare.fits import (
     SQUARED_ERROR,
-    epoch_ns,
     fits,
     fitted,
     launch_score,
     repeats,
     score_matters,
     score_sd,
-    scored,
     total_ns,
 )
 from kit.compare.joules import DRAWN, HOST, drawn, refusals, sample_joules, step_joules, tier
@@ -43,9 +41,9 @@ from kit.compare.table import (
 from kit.devices import DEVICES
 from kit.errors import KitError
 from kit.nearest import did_you_mean
-from kit.profile.cell import Task
 from kit.profile.fields import Value
-from kit.profile.schema import INJECTED_NS, CommandSource, SuiteUsed
+from kit.profile.program_source import CommandSource
+from kit.profile.schema import INJECTED_NS, SuiteUsed
 from kit.stats.estimate import TIME_WORDS, Estimate, over, standard_error
 from kit.stats.sessions import RunLevel
 
@@ -567,45 +565,6 @@ _METRICS = [
     ),
 ]  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
-
-
-def _in_seconds(known_ns: float | None) -> float | None:
-    return None if known_ns is None else known_ns / 1e9
-
-
-def _if_task(task: Task, name: str, *, of_tokens: bool = False) -> Callable[[Sample], Value | None]:
-    def read(sample: Sample) -> Value | None:
-        is_other = sample.cell.task != task or (of_tokens and _tokens(sample) is None)
-        return None if is_other else value(sample, name)
-
-    return read
-
-
-# The columns of suites' own tables, by the names that published profiles use. Scores are observed in each repeat of a
-# fit; a gain is made from the times of two cells where no document gives it.
-_FIGURES = [
-    Metric("train_time_s", "train time", "time_s", mark="fit_is_computed",
-           read=lambda sample: _in_seconds(value(sample, "fit_total_ns"))),
-    Metric("test_time_s", "test time", "time_s", read=lambda sample: _in_seconds(value(sample, "fit_test_ns"))),
-    Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
-           read=lambda sample: _in_seconds(known_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
-    Metric("step_ns", "step", "ns", read=_if_task("train", "step_ns")),
-    Metric("train_sample_ns", "train/sample", "ns", read=_if_task("train", "sample_ns")),
-    Metric("infer_sample_ns", "infer/sample", "ns", read=_if_task("infer", "sample_ns")),
-    Metric("first_token_ns", "first token", "ns", read=_if_task("infer", "latency_ns", of_tokens=True)),
-    Metric("input_tokens_per_s", "tokens/s in", "number", read=_if_task("infer", "tokens_per_s")),
-    Metric("output_tokens_per_s", "tokens/s out", "number", read=_if_task("decode", "tokens_per_s")),
-    Metric("output_token_j", "J/1k tokens out", "per_1k", read=_if_task("decode", "energy_per_token_j")),
-    Metric("accuracy", "accuracy %", "score", scored("accuracy")),
-    Metric("precision", "precision %", "score", scored("macro_precision")),
-    Metric("recall", "recall %", "score", scored("macro_recall")),
-    Metric("f1", "F1 %", "score", scored("macro_f1")),
-    Metric("train_gain_pct", "train gain", "times_pct"),
-    Metric("test_gain_pct", "test gain", "times_pct"),
-    Metric("train_sample_gain_pct", "train gain", "times_pct"),
-    Metric("infer_sample_gain_pct", "infer gain", "times_pct"),
-]  # fmt: skip
-FIGURES: dict[str, Metric] = {metric.name: metric for metric in _FIGURES}
 
 
 def metric_named(name: str) -> Metric:

@@ -35,7 +35,8 @@ from kit.compare.table import BlockTable, LaunchRow, showing_start
 from kit.printable import printable_line
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import PART, CellResult, Group, Profile, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import PART, CellResult, Group, Profile
 from kit.profile.store import canonical_json
 from kit.stats.sessions import RunLevel
 

@@ -8,7 +8,7 @@ mlp  torch          4.21 s       93 ms    697 %
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,13 +16,16 @@ import msgspec
 from kit.compare.axes import ANY, AxisValue, Key, project
 from kit.compare.ceilings import without_operations
 from kit.compare.comparability import blocking, cell_mismatches
-from kit.compare.fits import fits
-from kit.compare.metrics import FIGURES, value
+from kit.compare.fits import epoch_ns, fits, scored
+from kit.compare.metrics import value
 from kit.compare.naming import axes_of
 from kit.compare.notes import read_run
+from kit.compare.ratios import Metric
 from kit.compare.runs import Sample
+from kit.compare.table import known_mean
 from kit.devices import DEVICES
-from kit.profile.fields import Reason, reason
+from kit.profile.cell import Task
+from kit.profile.fields import Reason, Value, reason
 from kit.profile.schema import CellResult, FigureName, Profile
 
 RowKey = tuple[str, ...]
@@ -36,6 +39,45 @@ GAINS: dict[FigureName, FigureName] = {
 # A document does not state these of a cell: a batch of 0, a word, a parameter that the cell lacks.
 UNSTATED = (0, "unknown", None)
 NONE = "–"  # a measured cell has no value on the axis
+
+
+def _in_seconds(known_ns: float | None) -> float | None:
+    return None if known_ns is None else known_ns / 1e9
+
+
+def _if_task(task: Task, name: str, *, of_tokens: bool = False) -> Callable[[Sample], Value | None]:
+    def read(sample: Sample) -> Value | None:
+        is_other = sample.cell.task != task or (of_tokens and value(sample, "tokens") is None)
+        return None if is_other else value(sample, name)
+
+    return read
+
+
+# The columns, by the names that published profiles use. Scores are observed in each repeat of a fit; a gain is made
+# from the times of two cells where no document gives it.
+_METRICS = [
+    Metric("train_time_s", "train time", "time_s", mark="fit_is_computed",
+           read=lambda sample: _in_seconds(value(sample, "fit_total_ns"))),
+    Metric("test_time_s", "test time", "time_s", read=lambda sample: _in_seconds(value(sample, "fit_test_ns"))),
+    Metric("epoch_time_s", "epoch", "time_s", mark="fit_is_computed",
+           read=lambda sample: _in_seconds(known_mean(epoch_ns(launch, fit) for launch, fit in fits(sample)))),
+    Metric("step_ns", "step", "ns", read=_if_task("train", "step_ns")),
+    Metric("train_sample_ns", "train/sample", "ns", read=_if_task("train", "sample_ns")),
+    Metric("infer_sample_ns", "infer/sample", "ns", read=_if_task("infer", "sample_ns")),
+    Metric("first_token_ns", "first token", "ns", read=_if_task("infer", "latency_ns", of_tokens=True)),
+    Metric("input_tokens_per_s", "tokens/s in", "number", read=_if_task("infer", "tokens_per_s")),
+    Metric("output_tokens_per_s", "tokens/s out", "number", read=_if_task("decode", "tokens_per_s")),
+    Metric("output_token_j", "J/1k tokens out", "per_1k", read=_if_task("decode", "energy_per_token_j")),
+    Metric("accuracy", "accuracy %", "score", scored("accuracy")),
+    Metric("precision", "precision %", "score", scored("macro_precision")),
+    Metric("recall", "recall %", "score", scored("macro_recall")),
+    Metric("f1", "F1 %", "score", scored("macro_f1")),
+    Metric("train_gain_pct", "train gain", "times_pct"),
+    Metric("test_gain_pct", "test gain", "times_pct"),
+    Metric("train_sample_gain_pct", "train gain", "times_pct"),
+    Metric("infer_sample_gain_pct", "infer gain", "times_pct"),
+]  # fmt: skip
+SUITE_FIGURES: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +224,7 @@ def _figure(name: FigureName, column: SuiteColumn, cpu: SuiteColumn | None) -> F
 
 def _sample_figure(name: FigureName, sample: Sample) -> Figure | None:
     """Return a figure of a cell; None where it has none."""
-    metric, fitted = FIGURES[name], fits(sample)
+    metric, fitted = SUITE_FIGURES[name], fits(sample)
     if _is_published(sample):
         return Figure(value=sample.values[name]) if name in sample.values else None
     if metric.observe is not None:

@@ -12,17 +12,13 @@ Schema version: MAJOR.MINOR; a reader accepts a newer minor version and refuses 
 
 from __future__ import annotations
 
-import hashlib
-import shlex
 from collections.abc import Sequence
 from itertools import chain, compress, repeat
 from operator import add, lt
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from kit.files import open_limited
 from kit.profile.cell import Cell, Variant
 from kit.profile.facts import Identity, State
 from kit.profile.fields import (
@@ -56,6 +52,7 @@ from kit.profile.instruments import (
     SensorResponse,
     SensorSummary,
 )  # fmt: skip
+from kit.profile.program_source import ProgramSource
 
 SCHEMA_NAME = "steadykit.profile"
 SCHEMA_MAJOR = 3
@@ -99,10 +96,6 @@ FigureName = Literal[
     "infer_sample_gain_pct",
 ]
 
-# No one writes a file of so much Python; a pipe or a device is none.
-PROGRAM_MAX_B = 16 << 20
-# A command may be larger, with all its libraries in it.
-CODE_MAX_B = 4 << 30
 # Between a group's key and the number of its part, where a group of more than four cells was split.
 PART = "#"
 
@@ -472,67 +465,6 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
     backend: str
     reason: Reason
-
-
-# The function of a program's file, where none is named.
-DEFAULT_FUNCTION = "program"
-
-
-class CommandSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command that is measured: a step is one run of it, a block's figure the mean over its runs."""
-
-    words: list[str]
-    serve: list[str] = []  # a server that runs while a round lasts, and has a free port for `{port}`
-    prepare: list[str] = []  # before each run
-    exit_codes: list[Int64] | None = msgspec.field(default_factory=lambda: [0])  # with which it may end; null: any
-    # A pattern with one group, or json:PATH, of what counts in place of the time of a step; empty: that of a run.
-    figure: str = ""
-    better: Literal["less", "more"] = "less"
-    unit: str = ""
-
-    @property
-    def has_figure(self) -> bool:
-        """Return whether something else counts than the time of a step."""
-        return bool(self.figure or self.prepare)
-
-
-class ProgramSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the function is that makes a network of the user's own, or a command, and what its file held."""
-
-    path: str  # of the file
-    function: str
-    module: str | None = None  # under which it is imported; null: the file is run by its path
-    takes_task: bool  # it takes the task as an argument; otherwise it has one task
-    sha256: str  # of the file; what it imports is not in it
-    command: CommandSource | None = None  # in place of the function
-
-    @property
-    def text(self) -> str:
-        """What names it on a command line: ``my_model.py:function``."""
-        where = self.path if self.module is None else self.module
-        return where if self.function == DEFAULT_FUNCTION else f"{where}:{self.function}"
-
-    def words(self, name: str) -> list[str]:
-        """Return the words of `kit run` for it as program `name`, as a shell takes them: a path has `~` for home."""
-        if self.command is not None:
-            known = self.command
-            words = ["--command", f"{name}={shlex.join(known.words)}"]
-            words += ["--serve", f"{name}={shlex.join(known.serve)}"] if known.serve else []
-            words += ["--prepare", shlex.join(known.prepare)] if known.prepare else []
-            words += ["--figure", known.figure, "--better", known.better] if known.figure else []
-            return [shlex.quote(word) for word in words]
-        text = self.text
-        quoted = f'"$HOME"/{shlex.quote(text[2:])}' if text.startswith("~/") else shlex.quote(text)
-        return ["--program", f"{shlex.quote(name)}={quoted}"]
-
-
-def file_sha256(path: str | Path) -> str | None:
-    """Return the SHA-256 of the bytes of a program's file; null where it cannot be read, or is no such file."""
-    try:
-        with open_limited(Path(path), CODE_MAX_B) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type] # it is a file
-    except OSError:
-        return None
 
 
 class SuiteUsed(msgspec.Struct, frozen=True, kw_only=True):

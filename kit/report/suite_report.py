@@ -7,9 +7,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kit.compare.axes import ANY
-from kit.compare.metrics import FIGURES
 from kit.compare.naming import platform_names
-from kit.compare.suite_table import GAINS, Figure, SuiteTable, TableColumn
+from kit.compare.suite_table import GAINS, SUITE_FIGURES, Figure, SuiteTable, TableColumn
 from kit.profile.fields import reason
 from kit.profile.schema import SYNTHETIC, FigureName
 from kit.report.reasons_in_words import sentence
@@ -51,7 +50,7 @@ def suite_report(table: SuiteTable, hint: str = "") -> Report:
         cells = [_cell(name, row_figures[index][name]) for index, name in shown]
         rows += [] if all(cell.is_empty for cell in cells) else [[*map(TableCell, map(one_line, key)), *cells]]
     columns = [Column(axis, right=False) for axis in table.axes]
-    columns += [Column(FIGURES[name].title, over=heads[index]) for index, name in shown]
+    columns += [Column(SUITE_FIGURES[name].title, over=heads[index]) for index, name in shown]
     known = dict.fromkeys(column.epochs for column in table.columns if column.epochs is not None)
     epochs = f" · fits of {' and '.join(map(str, known))} epoch{'' if list(known) == [1] else 's'}" if known else ""
     fields = [record_field("", lambda given: dict(zip(table.axes, given.key, strict=True))), *FIELDS]
@@ -85,14 +84,14 @@ FIELDS = (
 def _cell(name: FigureName, figure: Figure) -> TableCell:
     if figure.value is None:
         return TableCell(NONE, because=_why(figure), is_empty=figure.reason in NOTHING)
-    words = with_sd(figure.value, figure.spread, BY_UNIT[FIGURES[name].unit])
+    words = with_sd(figure.value, figure.spread, BY_UNIT[SUITE_FIGURES[name].unit])
     marks = {CONTENDED: figure.contention_pct, COMPUTED: figure.is_computed}
     return TableCell(" ".join([*(mark for mark, applies in marks.items() if applies), words]))
 
 
 def _case(given: Given) -> Case:
     """Return the case of a figure; it is skipped where there is no value."""
-    metric, figure = FIGURES[given.name], given.figure
+    metric, figure = SUITE_FIGURES[given.name], given.figure
     case = Case(f"{' '.join(given.key)} {metric.title}", given.head)
     if figure.value is None:
         return case._replace(outcome="skipped", words=_why(figure))
@@ -106,7 +105,7 @@ def _notes(table: SuiteTable, shown: Sequence[tuple[int, FigureName]], figures: 
         why, is_first = given.figure.reason, given.key == table.rows[0]
         is_shown = (given.number, given.name) in shown or given.name not in table.figures
         if is_first and not is_shown and why is not None and why.code != "gains_are_over_this":
-            missing.setdefault((given.number, given.head, sentence(why)), []).append(FIGURES[given.name].title)
+            missing.setdefault((given.number, given.head, sentence(why)), []).append(SUITE_FIGURES[given.name].title)
     worst_pct = max((given.figure.contention_pct or 0.0 for given in figures), default=0.0)
     contended = reason("contended_times", contention_pct=worst_pct)
     lines = {

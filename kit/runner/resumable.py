@@ -13,7 +13,8 @@ from kit.fingerprint.fingerprint import kit_revision
 from kit.profile.cell import Variant
 from kit.profile.facts import Identity, fact_of
 from kit.profile.fields import reason
-from kit.profile.schema import Kit, ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
+from kit.profile.schema import Kit
 from kit.profile.unfinished import NAME_CODE, RunPlan, resume_command
 from kit.runner.prepare import identify, with_digests
 from kit.suites.plan import named_code

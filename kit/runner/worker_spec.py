@@ -19,7 +19,7 @@ from kit.errors import KitError
 from kit.files import name_of
 from kit.fingerprint.this_machine import container
 from kit.profile.cell import Cell, Variant
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 from kit.profile.unfinished import RunPlan
 from kit.suites.groups import WorkerPlan
 from kit.worker.messages import Join, Prepare

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from kit.nearest import did_you_mean
-from kit.profile.schema import CommandSource
+from kit.profile.program_source import CommandSource
 from kit.suites.run_request import OF_COMMANDS, OPTIONS, RunRequest
 from kit.suites.suite import VARIANT_NAME, ProgramTable, SuiteError
 

@@ -24,7 +24,8 @@ from kit.nearest import choices
 from kit.printable import printable_line
 from kit.profile.cell import FRAMEWORKS_OWN, Cell, Variant
 from kit.profile.instruments import ClockChoice
-from kit.profile.schema import Group, ProgramSource, SuiteUsed
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Group, SuiteUsed
 from kit.stats.estimate import ROUNDS_PRELIMINARY
 from kit.suites.commands import commands_given
 from kit.suites.groups import plan_groups

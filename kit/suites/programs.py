@@ -20,7 +20,7 @@ from kit.documentation import page
 from kit.files import read_limited
 from kit.import_order import PATHS, given_folders
 from kit.nearest import did_you_mean, nearest
-from kit.profile.schema import DEFAULT_FUNCTION, PROGRAM_MAX_B, CommandSource, ProgramSource, file_sha256
+from kit.profile.program_source import DEFAULT_FUNCTION, PROGRAM_MAX_B, CommandSource, ProgramSource, file_sha256
 from kit.suites.suite import VARIANT_NAME, ProgramTable, Suite, SuiteError
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -25,7 +25,8 @@ from kit.files import read_limited
 from kit.nearest import choices
 from kit.profile import fields
 from kit.profile.cell import AXES, DEFAULT_VARIANT, Feed, Task, Variant, axis_named
-from kit.profile.schema import CommandSource, FigureName, StepPlan
+from kit.profile.program_source import CommandSource
+from kit.profile.schema import FigureName, StepPlan
 from kit.workloads.device_operations import OPERATIONS
 from kit.workloads.workload_catalog import WORKLOADS, parameters_of
 

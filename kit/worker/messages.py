@@ -19,7 +19,8 @@ import numpy as np
 from kit.profile.cell import Cell
 from kit.profile.fields import Int64, Reason
 from kit.profile.instruments import ClockChoice
-from kit.profile.schema import Fit, LaunchPart, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Fit, LaunchPart
 from kit.profile.store import Steps
 
 # In standard error, between what a program has printed and the traceback of what it raised.

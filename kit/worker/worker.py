@@ -39,7 +39,8 @@ from kit.import_order import import_as_plain_python
 from kit.profile.cell import Cell
 from kit.profile.consistency import SHRINKING
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import BlockBegin, Compilations, Failure, LaunchPart, Phase, ProgramSource, Rank, Threads
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import BlockBegin, Compilations, Failure, LaunchPart, Phase, Rank, Threads
 from kit.profile.store import Steps
 from kit.sensors.linux import peak_memory_b, process_age_ns
 from kit.sensors.sources import EdgeCounters

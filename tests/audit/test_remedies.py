@@ -17,7 +17,7 @@ from kit.cli import VERBS, app
 from kit.cli.run_and_selftest import parse_request
 from kit.compare.compare import compare_within
 from kit.compare.notes import read_run
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 from kit.report.audit_report import remedy
 from kit.report.headline_and_notes import explanations
 from kit.suites.plan import plan_of
@@ -175,3 +175,20 @@ def test_the_remedies_of_a_comparison_name_its_file():
     built = faulting({"stall": 0.25})
     (group,) = compare_within("a", built, findings=findings_of(read_run("a", built))).groups
     assert any("`kit compare my/a.json --wide`" in (line.remedy or "") for line in explanations(group, "my/a.json"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--figure", r"([0-9.]+) tokens/s", "--better", "more", "--unit", "tokens/s", "--ignore-failure", "1,-15"],
+        ["--figure", "json:a.b", "--prepare", "sync -f 'a b'", "--ignore-failure", "all"],
+        ["--shell", "--prepare", "cat x > /dev/null"],
+    ],
+)
+def test_commands_are_measured_again_as_they_were(options):
+    given = ["--command", "old=sleep '0.1 ' 1", "--command", "new=true {port}", "--serve", "new=sleep {port}"]
+    plan = plan_of(parse_request([*given, *options]), lambda line: None)
+    words = shlex.split(run_command(plan.cells, plan.suite.programs))
+    assert len({*words}) == len(words) - (words.count("--command") - 1), "an option of all is given once"
+    assert plan_of(parse_request(words[2:]), lambda line: None).suite.programs == plan.suite.programs

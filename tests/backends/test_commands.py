@@ -14,7 +14,7 @@ from refusals import refused
 
 from kit.backends.program.command import PR_SET_CHILD_SUBREAPER, CommandProgram, figure_in
 from kit.clock import now_ns
-from kit.profile.schema import CommandSource
+from kit.profile.program_source import CommandSource
 
 
 @pytest.fixture(autouse=True)

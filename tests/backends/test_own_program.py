@@ -13,7 +13,7 @@ import pytest
 from kit.backends.entry import BackendError
 from kit.backends.program.backend import UserProgram, floats, line_in
 from kit.profile.cell import OWN, Cell
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 
 DOCUMENT = Path(__file__).parents[2] / "docs/how-to/own-model.md"
 LONG_NS = np.array([50_000, 60_000])
@@ -188,7 +188,7 @@ import jax, jax.numpy as jnp, numpy as np, torch
 from kit.backends.entry import BackendError
 from kit.backends.program.backend import BACKEND, UserProgram
 from kit.profile.cell import Cell
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 
 def made(path, function="program", device="cpu"):
     source = ProgramSource(path=path, function=function, takes_task="tasks" in path, sha256=file_sha256(path))

@@ -22,7 +22,7 @@ import json, sys
 import msgspec, numpy as np
 from kit.backends.program.backend import UserProgram
 from kit.profile.cell import OWN, Cell
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 
 path, *functions = sys.argv[1:]
 answers = {}
@@ -363,7 +363,7 @@ import numpy as np
 from kit.backends.entry import BackendError
 from kit.backends.program.backend import UserProgram, import_function
 from kit.profile.cell import OWN, Cell
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 
 path, *functions = sys.argv[1:]
 for function in functions:

@@ -19,7 +19,7 @@ from measuring import printed
 
 from kit.backends.program.command import CommandProgram
 from kit.clock import now_ns
-from kit.profile.schema import CommandSource
+from kit.profile.program_source import CommandSource
 
 RUNS, TURNS = 48, (1, 3, 12, 48)
 

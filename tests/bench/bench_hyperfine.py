@@ -26,7 +26,7 @@ from scipy.stats import ttest_ind
 from kit.backends.program.command import CommandProgram
 from kit.clock import now_ns
 from kit.compare.metrics import usual_metric
-from kit.profile.schema import CommandSource
+from kit.profile.program_source import CommandSource
 from kit.profile.store import read_profile
 
 # About 10 ms of integer work that no compiler leaves out.

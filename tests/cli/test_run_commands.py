@@ -94,6 +94,7 @@ def test_a_slower_command_fails_in_two_runs_and_a_like_one_passes_in_one(folder)
         pytest.skip("other programs disturbed the cycles, so that there is no verdict")
     assert slower.return_value == 1, slower.stderr
     assert "slower by more than 20 % in 2 of 2 runs: programs: head" in slower.stderr
+    assert (slower.stderr.count("against base\n"), slower.stdout) == (2, "run.json\n"), "a table of each run"
     assert len(read_profile(folder / "run.confirm.json").cells) == 2
     (folder / "run.confirm.json").unlink()
     like = kit("run", *gate, "--command", "head=sleep 0.01", "--force")

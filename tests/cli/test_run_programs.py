@@ -11,7 +11,7 @@ from msgspec import convert
 from small_suite import measure
 
 from kit.profile.fields import Reason
-from kit.profile.schema import file_sha256
+from kit.profile.program_source import file_sha256
 from kit.profile.store import read_profile
 from kit.report.reasons_in_words import sentence
 

@@ -10,7 +10,8 @@ from kit.compare.notes import read_run
 from kit.compare.runs import RunTimes
 from kit.errors import KitError
 from kit.profile.facts import FACTS, Fact, kind_of
-from kit.profile.schema import Fit, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Fit
 from kit.report.comparison_report import comparison_report
 from kit.report.reasons_in_words import sentence
 

@@ -11,7 +11,7 @@ from refusals import refusal
 from kit.cli.run_and_selftest import parse_request
 from kit.compare.axes import filter_runs
 from kit.compare.notes import read_run
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 from kit.profile.store import read_profile
 from kit.suites.plan import plan_of
 

@@ -11,7 +11,8 @@ from kit_process import invoke
 from kit.compare.compare import compare_within
 from kit.compare.fail_if_slower import limit_slow_downs
 from kit.profile.cell import Variant
-from kit.profile.schema import ImportedCode, ImportedFile, ProgramSource
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import ImportedCode, ImportedFile
 from kit.runner.rounds_left import next_round
 
 BASE, HEAD = ({"PYTHONPATH": f"/{side}"} for side in ("base", "head"))

@@ -13,7 +13,7 @@ from kit.fingerprint import private
 from kit.fingerprint.private import CUT, cleaned, hashed, published, recorded
 from kit.profile.cell import Variant
 from kit.profile.facts import Facts
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 from kit.profile.store import read_profile, write_profile
 
 TOKEN = "hf_" + "aB3" * 10

@@ -21,17 +21,8 @@ from fuzz_mutations import MARK, changed, encoded, shapes_of
 from kit.profile.facts import Accelerator
 from kit.profile.fields import reason
 from kit.profile.instruments import Calibration, SensorResponse
-from kit.profile.schema import (
-    Compilations,
-    DeviceEvents,
-    Failure,
-    Fit,
-    Profile,
-    ProgramSource,
-    Rank,
-    Skipped,
-    StateSpan,
-)
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Compilations, DeviceEvents, Failure, Fit, Profile, Rank, Skipped, StateSpan
 from kit.profile.store import labeled_steps, launch_id, pack_steps, read_profile, read_steps
 from kit.profile.unfinished import SavedLaunch
 from kit.runner.prepare import plan_run

@@ -17,7 +17,8 @@ from kit.profile.cell import Variant
 from kit.profile.facts import Accelerator, device_facts
 from kit.profile.fields import reason
 from kit.profile.instruments import SensorReport
-from kit.profile.schema import Failure, Fit, Parity, Profile, ProgramSource, Skipped, StateSpan, Threads
+from kit.profile.program_source import ProgramSource
+from kit.profile.schema import Failure, Fit, Parity, Profile, Skipped, StateSpan, Threads
 from kit.profile.store import write_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"

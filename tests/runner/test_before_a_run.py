@@ -11,7 +11,8 @@ from refusals import refused
 from scripted_launcher import plan_of, suite
 
 from kit.fingerprint.fingerprint import kit_revision
-from kit.profile.schema import Kit, ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
+from kit.profile.schema import Kit
 from kit.profile.unfinished import folder_of
 from kit.runner import resumable
 from kit.runner.prepare import ensure_data

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from real_worker import GROUP, block_of, launch_of, spec_of, worker_of
 
 from kit.profile.cell import OWN, Cell
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 from kit.report.reasons_in_words import sentence
 
 BEGIN = """

@@ -8,7 +8,7 @@ from real_worker import GROUP, block_of, cell, fitted, launch_of, spec_of, worke
 from uci_har_archive import packed, tables
 
 from kit.profile.cell import OWN
-from kit.profile.schema import ProgramSource, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
 from kit.worker.messages import Done, Measure, Measured
 from kit.worker.numbers import Count, counted
 

@@ -35,7 +35,8 @@ from kit.backends.program.result_kinds import dense_parts, how_to_run, shape_of
 from kit.backends.protocol import DeviceBatch, Runnable, StepOutput, ThreadSetting, up_to
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
-from kit.profile.schema import Compilations, ProgramSource, WhatRan, file_sha256
+from kit.profile.program_source import ProgramSource, file_sha256
+from kit.profile.schema import Compilations, WhatRan
 
 PARTS = ("step", "synchronize", "batches", "tokens", "finite", "reset")
 # No framework starts an operation in less time. A faster step did nothing, or nobody waited for it.

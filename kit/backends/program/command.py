@@ -30,7 +30,7 @@ from kit.backends.entry import BackendError
 from kit.backends.program.backend import HOST, UserProgram
 from kit.backends.protocol import StepOutput
 from kit.clock import now_ns
-from kit.profile.schema import CommandSource
+from kit.profile.program_source import CommandSource
 
 PORT = "{port}"
 # What a failed run has printed, of its end; of a figure's output all is needed.

@@ -18,7 +18,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from kit.profile.schema import ProgramSource
+from kit.profile.program_source import ProgramSource
 
 STUB = '''"""Steadykit wrote this file: a process that a program starts imports the program's file by this name."""
 
