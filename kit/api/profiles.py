@@ -110,7 +110,7 @@ class Profiles(Sequence[Profile]):
         rows: AxisNames = (),
         columns: AxisNames = (),
         split: AxisNames = (),
-        metric: str = "step",
+        metric: str = "",
         baseline: str | None = None,
         filter: str | None = None,
         meter: str | os.PathLike[str] | Sequence[str] | None = None,
@@ -123,7 +123,8 @@ class Profiles(Sequence[Profile]):
             rows: axes of which each value is a row, such as "batch"; with `columns` and `split` as of `kit compare`.
             columns: axes whose values are compared side by side.
             split: axes of which each value has a table.
-            metric: a column of `kit compare --format csv` that has a verdict, such as "latency".
+            metric: a column of `kit compare --format csv` that has a verdict, such as "latency"; empty: the step,
+                or the figure of commands.
             baseline: the row, profile or platform to compare with; None: the groups' own, or the first.
             filter: keep these cells, such as "backend=torch,jax batch>=64".
             meter: logs of power, whose joules replace those of the machine's own sensors.
@@ -150,7 +151,7 @@ class Profiles(Sequence[Profile]):
             meter_zone=meter_zone,
             meter_columns=(meter_column,) if isinstance(meter_column, str) else tuple(meter_column),
         )
-        comparison = compared(request, metric_named(metric).name, OF_MANY_RUNS)
+        comparison = compared(request, metric_named(metric).name if metric else "", OF_MANY_RUNS)
         check_measured(comparison)
         return Compared(self, comparison, request)
 

@@ -88,7 +88,9 @@ class CompareRequest(TypedRequest):
         least=0,
         most=ALLOWED_MAX_PCT,
     )
-    metric: str | None = option("--metric", "Compare this metric, such as latency or compile. Default: step.", "NAME")
+    metric: str | None = option(
+        "--metric", "Compare this metric, such as latency or compile. Default: step, or figure.", "NAME"
+    )
     by: str | None = option("--by", "Same as --metric step or --metric latency.", choices=("step", "latency"))
     rows: tuple[str, ...] = several(
         "--rows", "Make a row for each value of these axes.", "A,B", read=axes_given, is_one_text=True
@@ -168,8 +170,9 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
     request, allowed_pct = CompareRequest(**options), options["allowed_pct"]
     if request.metric and request.by:
         raise click.UsageError("--by and --metric choose the same thing; give one")
-    judged = metric_named(request.metric or request.by or "step")
-    if allowed_pct is not None and judged.compare != "ratio":
+    named = request.metric or request.by
+    judged = metric_named(named) if named else None
+    if allowed_pct is not None and judged is not None and judged.compare != "ratio":
         raise click.UsageError(f"--fail-if-slower allows a percentage; {judged.name} is not compared by its ratio")
     prices = Prices(request.price_hour, request.price_kwh)
     is_judged = bool(request.against or allowed_pct is not None or request.why)
@@ -184,8 +187,8 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
         return 0
     try:
         is_table = request.format_name in ("text", "markdown") and not request.wide and not request.price_kwh
-        comparison = compared(request, judged.name, () if is_table else OF_MANY_RUNS)
-        if judged.name != "step_ns":
+        comparison = compared(request, judged.name if judged else "", () if is_table else OF_MANY_RUNS)
+        if judged is not None and judged.name != "step_ns":
             check_measured(comparison)
         if any(prices):
             priced(comparison, prices)
@@ -305,7 +308,7 @@ def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) 
 
     Args:
         request: what is compared with what.
-        judged: the metric that has a verdict.
+        judged: the metric that has a verdict; empty: the usual one.
         metrics: that are read of each run where there are many; empty: those that a table shows.
     """
     from kit.compare.axes import TableAxes, filter_runs

@@ -71,7 +71,7 @@ HEAD = ("workload", "task")
 
 
 def read_reduced(
-    label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False, names: Sequence[str] = OF_MANY_RUNS
+    label: str, profile: Profile, by: str = "", *, all_cycles: bool = False, names: Sequence[str] = OF_MANY_RUNS
 ) -> Run:
     """Return what a comparison needs of a run, with these metrics alone: its profile can be dropped."""
     run = read_run(label, profile, by, all_cycles=all_cycles)
@@ -172,7 +172,7 @@ def compare_within(
     label: str,
     profile: Profile,
     *,
-    by: str = "step_ns",
+    by: str = "",
     all_cycles: bool = False,
     baseline: str | None = None,
     findings: Sequence[Finding] = (),

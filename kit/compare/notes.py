@@ -12,7 +12,7 @@ from kit.compare.clean import CPUS_MEAN, CleanRounds
 from kit.compare.comparability import agreements
 from kit.compare.contradictions import first_against_mode, left_out
 from kit.compare.joules import HOST, refusals
-from kit.compare.metrics import usual_metric
+from kit.compare.metrics import short_name, usual_metric
 from kit.compare.naming import axis_values
 from kit.compare.rows import BOUND_THREADS, SAME_CODE, GroupRows, Headline, Note, Row, UsedDevice
 from kit.compare.runs import Run, run_of
@@ -47,9 +47,12 @@ def note(code: str, because: Reason | None = None, /, **values: Value) -> Note:
     return Note(what=Reason(code=code, values=values), because=because)
 
 
-def read_run(label: str, profile: Profile, by: str = "step_ns", *, all_cycles: bool = False) -> Run:
-    """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`."""
-    run = run_of(label, profile, usual_metric(profile.suite) if by == "step_ns" else by, all_cycles=all_cycles)
+def read_run(label: str, profile: Profile, by: str = "", *, all_cycles: bool = False) -> Run:
+    """Return a profile as samples, with its headline and what must be said of it; arguments as of `run_of`.
+
+    Where no metric is named, its cells are compared by `usual_metric`.
+    """
+    run = run_of(label, profile, by or usual_metric(profile.suite), all_cycles=all_cycles)
     run.headline = headline_of(label, profile, run.table)
     run.notes = [
         *_figure_notes(run),
@@ -234,10 +237,10 @@ def by_notes(by: str) -> list[Note]:
 
 
 def _figure_notes(run: Run) -> list[Note]:
-    """Return what the figure is that commands of a run are judged by."""
-    sources = run.profile.suite.programs.values() if run.by == "figure" else ()
-    known = [source.command for source in sources if source.command is not None]
-    return [note("figure", unit=each.unit or "number", better=each.better) for each in known[:1]]
+    """Return what the figure is that commands of a run give."""
+    known = [source.command for source in run.profile.suite.programs.values() if source.command is not None]
+    code, by = ("figure", {}) if run.by == "figure" else ("figure_beside", {"by": short_name(run.by)})
+    return [note(code, unit=each.unit or "number", better=each.better, **by) for each in known[:1] if each.has_figure]
 
 
 def run_notes(label: str, profile: Profile) -> list[Note]:

@@ -453,7 +453,10 @@ OF_COLUMNS: dict[str, Templates] = {
     },
     "all_reduce": {"all_reduce": "fraction of the step time that disappears without gradient averaging"},
     "sample_ns": {"per_sample": "step ÷ batch; verdicts compare it"},
-    "figure": {"figure": "{unit} that the command gives, {better} is better; verdicts compare it, slower is worse"},
+    "figure": {
+        "figure": "{unit} that the command gives, {better} is better; verdicts compare it, slower is worse",
+        "figure_beside": "{unit} that the command gives, {better} is better; verdicts compare the {by}",
+    },
 }
 # These explain a letter behind a value, by the metric that is true then (`kit.compare.ratios.Metric.mark`).
 OF_MARKS: dict[str, Templates] = {

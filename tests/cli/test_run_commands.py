@@ -57,6 +57,10 @@ def test_a_rate_is_judged_by_its_figure_and_more_is_better(folder):
     (note,) = [note["what"] for note in document["notes"] if note["what"]["code"] == "figure"]
     assert note["values"] == {"unit": "MB/s", "better": "more"}
     assert "MB/s that the command gives, more is better" in " ".join(kit("compare", "run.json").stdout.split())
+    by_time = json.loads(kit("compare", "run.json", "--metric", "step", "--format", "json").stdout)
+    rows = {row["name"]: row for row in by_time["groups"][0]["rows"]}
+    times_ns = [rows[name]["numbers"]["step_ns"] for name in ("new", "old")]
+    assert rows["new"]["versus"]["ratio"] == pytest.approx(times_ns[0] / times_ns[1], abs=0.1), "no figure"
 
 
 @pytest.mark.slow
