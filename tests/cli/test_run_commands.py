@@ -34,7 +34,7 @@ def measured(*words, rounds=3, code=0):
 
 
 def test_two_commands_take_turns_and_the_slower_one_is_found(folder):
-    rows, document = measured("--command", "old=sleep 0.02", "--command", "new=sleep 0.024")
+    rows, document = measured("--command", "old=sleep 0.02", "--command", "new=sleep 0.024", rounds=1)
     assert document["by"] in {"step", "step_ns"}
     assert rows["new"]["versus"]["ratio"] == pytest.approx(1.18, abs=0.08)
     profile = read_profile(folder / "run.json")
@@ -49,7 +49,7 @@ def test_a_rate_is_judged_by_its_figure_and_more_is_better(folder):
         word for name, speed in (("old", 100), ("new", 110)) for word in ("--command", f"{name}=sh bench.sh {speed}")
     ]
     figure = ("--figure", r"speed (\S+)", "--better", "more", "--unit", "MB/s")
-    rows, document = measured(*words, *figure)
+    rows, document = measured(*words, *figure, rounds=1)
     assert document["by"] == "figure"
     assert rows["new"]["numbers"]["figure"] == pytest.approx(110.5, abs=1)
     assert rows["old"]["is_baseline"]
