@@ -219,7 +219,7 @@ def compare(**options: Any) -> int:  # noqa: ANN401 - the fields of a request
 
 def run_comparison(path: Path) -> Comparison:
     """Return the comparison of one profile's cells."""
-    return compared(CompareRequest(profiles=(path,)), "step_ns")
+    return compared(CompareRequest(profiles=(path,)))
 
 
 def profile_comparison(path: Path) -> Report:
@@ -303,7 +303,7 @@ def _suite_report(name: str, paths: Sequence[Path]) -> Report:
     return suite_report(table)
 
 
-def compared(request: CompareRequest, judged: str, metrics: Sequence[str] = ()) -> Comparison:
+def compared(request: CompareRequest, judged: str = "", metrics: Sequence[str] = ()) -> Comparison:
     """Return the comparison by one metric.
 
     Args:

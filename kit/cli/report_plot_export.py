@@ -80,7 +80,7 @@ def report(*, profiles: tuple[Path, ...], out: Path | None, force: bool, **chose
 
     together: Comparison | str
     try:
-        together = compared(CompareRequest(profiles=tuple(paths), **chosen), "")
+        together = compared(CompareRequest(profiles=tuple(paths), **chosen))
     except KitError as error:
         if not paths[1:]:
             raise

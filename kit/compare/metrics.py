@@ -249,7 +249,7 @@ def latencies(sample: Sample, launch: LaunchRow) -> list[float] | float:
 
 def _command(sample: Sample) -> CommandSource | None:
     """Return the command that a cell is; None: it is none."""
-    source = sample.run.profile.suite.programs.get(sample.cell.workload)
+    source = None if sample.cell_group is None else sample.cell_group.programs.get(sample.cell.workload)
     return None if source is None else source.command
 
 

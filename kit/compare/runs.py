@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -36,7 +36,7 @@ from kit.printable import printable_line
 from kit.profile.cell import Cell
 from kit.profile.fields import Reason, reason
 from kit.profile.program_source import ProgramSource
-from kit.profile.schema import PART, CellResult, Group, Profile
+from kit.profile.schema import PART, CellResult, Group, Profile, SuiteUsed
 from kit.profile.store import canonical_json
 from kit.stats.sessions import RunLevel
 
@@ -180,6 +180,7 @@ class CellGroup:
     key: str
     parts: list[Group]  # one where it was not split; each has the baseline
     rounds: CleanRounds  # of the run
+    programs: Mapping[str, ProgramSource] = field(default_factory=dict)  # of the run, by workload
     samples: dict[str, Sample] = field(default_factory=dict)  # by key of the cell, each once, in the profile's order
 
     @property
@@ -345,7 +346,7 @@ def _cell_groups(run: Run) -> list[CellGroup]:
         members = {cell for part in alike for cell in part.cells}
         results = [result for result in profile.cells if result.key in members]
         names = label_members({result.key: result.cell for result in results}, run.compared)
-        group = CellGroup(key, alike, run.rounds)
+        group = CellGroup(key, alike, run.rounds, profile.suite.programs)
         for result in results:
             every = run.table.by_cell[result.key]
             launches = [launch for launch in every if whole_key(launch.group) == key]
@@ -377,9 +378,9 @@ def _percentiles_ns(result: CellResult, launches: Iterable[LaunchRow], rounds: C
     return (None, None, None) if is_changed else recorded_ns
 
 
-def group_samples(group: Group, cells: Iterable[Cell], table: BlockTable) -> dict[str, Sample]:
+def group_samples(suite: SuiteUsed, group: Group, cells: Iterable[Cell], table: BlockTable) -> dict[str, Sample]:
     """Return the cells of one group, of a run that is not over, as samples by their keys."""
-    cell_group = CellGroup(group.key, [group], CleanRounds({}))
+    cell_group = CellGroup(group.key, [group], CleanRounds({}), suite.programs)
     for cell in cells:
         launches = [launch for launch in table.by_cell[cell.key] if launch.group == group.key]
         cell_group.samples[cell.key] = Sample(

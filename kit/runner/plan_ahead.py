@@ -28,6 +28,7 @@ from kit.compare.same_code import blocked_by_code
 from kit.errors import KitError
 from kit.fingerprint.fingerprint import hardware_sha256
 from kit.profile.cell import Cell
+from kit.profile.program_source import CommandSource
 from kit.profile.schema import CellResult, Group, Launch, StepPlan, SuiteUsed
 from kit.profile.store import read_profile
 from kit.profile.unfinished import RunPlan
@@ -98,7 +99,7 @@ def logs_by_cycle(
         for cell in of_group
     ]
     table, _ = count_blocks(results, suite.plan.cycles)
-    samples, step = group_samples(group, of_group, table), METRICS[usual_metric(suite)]
+    samples, step = group_samples(suite, group, of_group, table), METRICS[usual_metric(suite)]
     if len(of_group) == 1:
         (sample,) = samples.values()
         return [[[math.log(ns) for ns in seen.blocks if ns > 0] for seen in series(step, sample).values()]]
@@ -203,7 +204,7 @@ def by_earlier_profiles(
 
     `hardware` returns the hash of this machine's, which the plan of a dry run does not have.
     """
-    keys = {cell.key for cell in plan.cells}
+    keys, commands = {cell.key for cell in plan.cells}, _commands(plan.suite)
     paths = list[tuple[float, Path]]()
     with suppress(OSError):
         paths = [(path.stat().st_mtime, path) for path in folder.glob("*.json")]
@@ -213,6 +214,7 @@ def by_earlier_profiles(
         except (KitError, OSError):
             continue
         is_alike = _steps_alike(profile.suite.plan, plan.suite.plan) and keys <= {each.key for each in profile.cells}
+        is_alike = is_alike and commands.items() <= _commands(profile.suite).items()
         if is_alike and profile.identity.hardware_sha256 == hardware():
             launches = [launch for result in profile.cells if result.key in keys for launch in result.launches]
             seen = seen_in(profile.suite, plan.groups, plan.cells, launches)
@@ -221,6 +223,10 @@ def by_earlier_profiles(
                 begun = seen._replace(rounds=0)
                 return Earlier(path, foreseen(begun, cycles, plan.suite.rounds, plan.suite.precision_pct, budget_s))
     return None
+
+
+def _commands(suite: SuiteUsed) -> dict[str, CommandSource | None]:
+    return {name: source.command for name, source in suite.programs.items()}
 
 
 def _steps_alike(plan: StepPlan, other: StepPlan) -> bool:

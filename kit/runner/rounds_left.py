@@ -206,7 +206,7 @@ def _logs_of_rounds(plan: RunPlan, group: Group, launches: Iterable[Launch]) -> 
     cells_of_group = [cell for cell in plan.cells if cell.key in group.cells]
     table, _ = count_blocks(_results(cells_of_group, valid), plan.suite.plan.cycles)
     step = METRICS[usual_metric(plan.suite)]
-    samples = group_samples(group, cells_of_group, table)
+    samples = group_samples(plan.suite, group, cells_of_group, table)
     if len(group.cells) == 1:
         known = [seen.value for sample in samples.values() for seen in series(step, sample).values()]
         return [[math.log(step_ns) for step_ns in known if step_ns > 0]]

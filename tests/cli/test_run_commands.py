@@ -63,6 +63,32 @@ def test_a_rate_is_judged_by_its_figure_and_more_is_better(folder):
     assert rows["new"]["versus"]["ratio"] == pytest.approx(times_ns[0] / times_ns[1], abs=0.1), "no figure"
 
 
+def test_a_run_is_judged_by_its_figures_also_while_it_goes_on(folder):
+    (folder / "bench.sh").write_text('echo "speed $1.$(($$ % 10)) MB/s"\n')
+    words = ("--command", "old=sh bench.sh 100", "--command", "new=sh bench.sh 150", "--figure", r"speed (\S+)")
+    Path("small.toml").write_text(SMALL)
+    more = (
+        "--better",
+        "more",
+        "--until-precision",
+        "20",
+        "--budget",
+        "6",
+        "--fail-if-slower",
+        "5",
+        "--out",
+        "run.json",
+    )
+    ended = kit("run", "small.toml", *words, *more)
+    # 5: where others disturb it, nothing is resolved.
+    assert (ended.exception, ended.return_value in {0, 5}) == (None, True), ended.stderr
+    assert "verdicts compare it, slower is worse" in " ".join(ended.stderr.split())
+    planned = kit("run", "small.toml", *words, "--better", "more", "--dry-run")
+    assert (planned.exception, planned.return_value) == (None, 0), planned.stderr
+    other = kit("run", "small.toml", "--command", "old=sleep 1", "--command", "new=sleep 2", "--dry-run")
+    assert (other.exception, "by the rounds of" in other.stdout) == (None, False), other.stdout
+
+
 @pytest.mark.slow
 def test_figures_of_unlike_units_are_not_compared(folder):
     for name, unit in (("first", "ms"), ("again", "ms"), ("unlike", "s")):
@@ -87,12 +113,14 @@ def test_the_gate_and_the_headline_know_what_is_better(folder):
         assert f"{fastest} is the fastest" in kit("compare", "run.json").stdout
         gates = [kit("compare", "run.json", "--baseline", base, "--fail-if-slower", "2") for base in ("old", "new")]
         assert tuple(gate.return_value for gate in gates) == codes
+    gate = kit("run", *words, "--better", "less", "--rounds", "3", "--fail-if-slower", "5", "--out", "gate.json")
+    assert (gate.return_value, "in 2 of 2 runs: programs: new" in gate.stderr) == (1, True), gate.stderr
 
 
 @pytest.mark.quiet
 @pytest.mark.slow
 def test_a_slower_command_fails_in_two_runs_and_a_like_one_passes_in_one(folder):
-    gate = ("--command", "base=sleep 0.01", "--rounds", "4", "--out", "run.json", "--fail-if-slower", "20")
+    gate = ("--command", "base=sleep 0.01", "--rounds", "3", "--out", "run.json", "--fail-if-slower", "20")
     slower = kit("run", *gate, "--command", "head=sleep 0.016")
     if "contended" in slower.stderr:
         pytest.skip("other programs disturbed the cycles, so that there is no verdict")
