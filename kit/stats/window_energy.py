@@ -137,13 +137,22 @@ def block_energy(
         covered_ns, end_ns - counts_from_ns, block_ns, error_share,
         most=ERROR_SHARE_MAX, spacing_ns=spacing_ns, usual_ns=usual_ns, hole_ns=hole_ns,
     )  # fmt: skip
+    if refusal is not None and refusal.code == "energy_block_too_short":
+        fresh_s = ((UPDATES_MIN + 1) * max(period_ns, usual_ns) + counts_from_ns - begin_ns) / 1e9
+        needed_s = max(float(refusal.values["needed_s"]), fresh_s)
+        refusal = Refusal(refusal.code, {**refusal.values, "needed_s": needed_s})
     updates = fresh.size
     if is_each_fresh and period_ns > REPEATS_FROM * usual_ns:
         updates = min(updates, int(covered_ns / period_ns) + 1)
     if refusal is None and updates < UPDATES_MIN:
         refusal = Refusal("too_few_updates", {"updates": updates, "needed": UPDATES_MIN})
     if refusal is not None:
-        return refusal
+        # Nothing shows how old a value is that never changes, so that no block would be long enough.
+        is_about_age = refusal.code in ("energy_block_too_short", "too_few_updates")
+        is_constant = is_about_age and not fresh.size and value.size >= UPDATES_MIN
+        return (
+            Refusal("constant_power", {"readings": value.size, "power_w": float(value[0])}) if is_constant else refusal
+        )
     moved_share = _moved_share(at, total_j) if lag_max_ns else 0.0
     error_share += LAG_PER_MOVE * moved_share
     if error_share > ERROR_SHARE_MAX:

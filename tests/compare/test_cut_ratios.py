@@ -101,7 +101,7 @@ def log_ratio(built):
     """The mean over the rounds that count, as verdicts are made of it: what torch takes longer."""
     (group,), cells = built.groups, [result.cell for result in built.cells]
     table, _ = count_blocks(built.cells, CYCLES)
-    samples = group_samples(group, cells, table)
+    samples = group_samples(built.suite, group, cells, table)
     jax, torch = sorted(samples)
     return statistics.mean(log_ratios(METRICS["step_ns"], samples[torch], samples[jax]).values())
 

@@ -121,9 +121,16 @@ class CommandProgram(UserProgram):
         code, output = self._run(self._words, command.exit_codes)
         if command.has_figure:
             taken_s = (now_ns() - begin_ns) / 1e9
-            self.figures.append(figure_in(output, command.figure, self._shown) if command.figure else taken_s)
+            self.figures.append(self._figure(output) if command.figure else taken_s)
         self.failed_runs += code != 0
         return code
+
+    def _figure(self, output: bytes) -> float:
+        try:
+            return figure_in(output, self._command.figure, self._shown)
+        except BackendError:
+            _show(output[-OUTPUT_KEPT_B:])
+            raise
 
     def _run(self, words: Sequence[str], exit_codes: Sequence[int] | None) -> tuple[int, bytes]:
         """Run a command to its end; return its exit code, negative for a signal, and what it wrote.
@@ -171,9 +178,7 @@ class CommandProgram(UserProgram):
         return FIGURE_OUTPUT_MAX_B if self._command.figure else OUTPUT_KEPT_B
 
     def _fail(self, why: str, output: bytes | bytearray) -> None:
-        """Write what a failed run has printed to standard error, whose end a profile keeps, and raise."""
-        with suppress(OSError, ValueError):
-            print(output.decode(errors="replace"), file=sys.__stderr__, flush=True)
+        _show(output)
         raise BackendError(f"{self._shown} {why}")
 
     def _serve(self, words: Sequence[str]) -> None:
@@ -243,6 +248,10 @@ def figure_in(output: bytes, figure: str, shown: str) -> float:
             try:
                 numbers.append(float(number.replace(",", "") if "." in number else number))
             except ValueError:
+                if not cut and re.fullmatch(r"[\d,]+", number):
+                    raise BackendError(
+                        f"{shown} printed {number!r}, whose comma may be of thousands or decimals; let it print a point"
+                    ) from None
                 cut = cut or match
             if cut:
                 line = f"{number}{rest}".partition("\n")[0][:NUMBER_MAX]
@@ -280,6 +289,12 @@ def _spawn(words: Sequence[str], variables: dict[str, str], output: int) -> int:
         )  # fmt: skip
     except OSError as error:
         raise BackendError(f"{words[0]} cannot be started: {error.strerror}") from None
+
+
+def _show(output: bytes | bytearray) -> None:
+    """Write what a failed run has printed to standard error, whose end a profile keeps."""
+    with suppress(OSError, ValueError):
+        print(output.decode(errors="replace"), file=sys.__stderr__, flush=True)
 
 
 def _name_of(process: int) -> str:
