@@ -207,15 +207,15 @@ def test_two_versions_of_a_server_in_rounds(folder):
     (folder / "client.py").write_text(CLIENT)
     words = []
     for name, delay in (("old", "0.001"), ("new", "0.05")):
-        words += ["--serve", f"{name}={sys.executable} server.py {{port}} {delay} {name}.log"]
+        words += ["--serve", f"{name}={sys.executable} {folder}/server.py {{port}} {delay} {name}.log"]
         words += ["--command", f"{name}={sys.executable} client.py {{port}}"]
     rows, _ = measured(*words, rounds=2)
     apart_s = (rows["new"]["numbers"]["step_ns"] - rows["old"]["numbers"]["step_ns"]) / 1e9
-    assert apart_s == pytest.approx(0.049, abs=0.02)
+    assert 0.02 < apart_s < 0.15, "planted: 0.049 s, in which tests beside it may take a CPU"
     launches = read_profile(folder / "run.json").cells[0].launches
     assert len((folder / "old.log").read_text()) > sum(sum(launch.blocks.steps) for launch in launches)
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert "server.py" not in listed
+    assert f"{folder}/server.py" not in listed
 
 
 REFUSED = {
