@@ -169,7 +169,7 @@ NO_FIGURES = {
     "no number": ("x abc", r"x (\w+)", "takes 'abc'"),
     "a part of an exponent": ("x 1.2e-05 s", r"x ([0-9.]+)", "'1.2e-05 s', of which"),
     "a part of a number": ("x 1,234", r"x ([0-9]+)", "'1,234', of which"),
-    "a comma alone": ("x 1,234", r"x (\S+)", "may be of thousands or decimals"),
+    "a comma alone": ("x 1,234", r"x (\S+)", "may separate thousands or decimals"),
     "below zero": ("x -1", r"x (\S+)", "a figure is a number above 0"),
     "infinite": ("x inf", r"x (\S+)", "a figure is a number above 0"),
     "no JSON": ("nothing", "json:a", "printed no JSON with 'a'"),

@@ -66,19 +66,8 @@ def test_a_run_is_judged_by_its_figures_also_while_it_goes_on(folder):
     (folder / "bench.sh").write_text('echo "speed $1.$(($$ % 10)) MB/s"\n')
     words = ("--command", "old=sh bench.sh 100", "--command", "new=sh bench.sh 150", "--figure", r"speed (\S+)")
     Path("small.toml").write_text(SMALL)
-    more = (
-        "--better",
-        "more",
-        "--until-precision",
-        "20",
-        "--budget",
-        "6",
-        "--fail-if-slower",
-        "5",
-        "--out",
-        "run.json",
-    )
-    ended = kit("run", "small.toml", *words, *more)
+    more = ("--better", "more", "--until-precision", "20", "--budget", "15", "--fail-if-slower", "5")
+    ended = kit("run", "small.toml", *words, *more, "--out", "run.json")
     # 5: where others disturb it, nothing is resolved.
     assert (ended.exception, ended.return_value in {0, 5}) == (None, True), ended.stderr
     assert "verdicts compare it, slower is worse" in " ".join(ended.stderr.split())

@@ -268,3 +268,21 @@ def test_the_stated_bound_holds_the_truth_in_95_of_100_trials_at_least():
             kept, held = kept + 1, held + (abs(of_block / truth - 1) <= energy.error_fraction)
     assert kept >= 350
     assert held / kept >= 0.95
+
+
+def by_the_second(length_s, sd_w):
+    """A meter that reads each second, over a block that begins between two readings."""
+    at_ns = np.arange(length_s + 2) * 10**9
+    power_w = 50 + np.random.default_rng(0).normal(0, sd_w, at_ns.size)
+    return block_energy(at_ns, power_w, 5 * 10**8, 5 * 10**8 + length_s * 10**9, is_counter=False)
+
+
+def test_the_length_that_a_short_block_names_is_enough():
+    refusal = by_the_second(12, 1.0)
+    assert refusal.code == "energy_block_too_short"
+    enough = by_the_second(math.ceil(refusal.values["needed_s"]), 1.0)
+    assert enough.joules_j == pytest.approx(50 * refusal.values["needed_s"], rel=0.03)
+
+
+def test_of_power_that_never_changes_no_block_is_long_enough():
+    assert by_the_second(60, 0.0) == ("constant_power", {"readings": 60, "power_w": 50.0})

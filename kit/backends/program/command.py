@@ -250,7 +250,7 @@ def figure_in(output: bytes, figure: str, shown: str) -> float:
             except ValueError:
                 if not cut and re.fullmatch(r"[\d,]+", number):
                     raise BackendError(
-                        f"{shown} printed {number!r}, whose comma may be of thousands or decimals; let it print a point"
+                        f"{shown} printed {number!r}, whose comma may separate thousands or decimals; print none"
                     ) from None
                 cut = cut or match
             if cut:
